@@ -85,9 +85,9 @@ def data_table(table: Table) -> RenderableType:
 
 def summary_line(claims: Sequence[Claim]) -> Text:
     """Return a line such as ``14 claims: 10 reproduced, 1 by construction, 2 partly, 1 not; and 3 of ours``."""
-    published = [claim for claim in claims if not claim.own]
+    published = [claim for claim in claims if not claim.own] or claims
     counts = count_verdicts(claim.verdict for claim in published)
-    text = Text(f"{len(published)} claims: ")
+    text = Text(f"{len(published)} claims{' of ours' if all(claim.own for claim in claims) else ''}: ")
     for index, (verdict, count) in enumerate(counts.items()):
         text.append(", " if index else "").append(f"{count} {verdict}", style=_STYLES[verdict])
     return text.append(f"; and {len(claims) - len(published)} of ours" if len(published) < len(claims) else "")

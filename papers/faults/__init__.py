@@ -146,7 +146,7 @@ def _detection_claims(results: Results) -> Iterator[Claim]:
             f"worst over the noises: {100 * found:.1f} % found, half of them in {_time(median)}, 95 % in "
             f"{_time(p95)}; named right at the end: {100 * named:.0f} %"
         )
-        yield Claim(text, where, grade(found >= least and p95 <= within_s), measured=p95, unit="s", note=note)
+        yield Claim(text, where, grade(found >= least and p95 <= within_s), measured=p95, unit="s", note=note, own=True)
     alarms = max(results.watched, key=lambda d: d.false_alarms_per_h)
     text = "At most one false alarm per hour of a healthy joint, with encoder noise up to 0.02 rad"
     note = (
@@ -154,7 +154,7 @@ def _detection_claims(results: Results) -> Iterator[Claim]:
         f"called failed {100 * max(d.flagged_share for d in results.watched):.2f} % of the time at most"
     )
     rate = alarms.false_alarms_per_h
-    yield Claim(text, where, grade(rate <= 1.0), measured=rate, unit="1/h", note=note)
+    yield Claim(text, where, grade(rate <= 1.0), measured=rate, unit="1/h", note=note, own=True)
 
 
 _PAIRED = "our study; benchmark scenarios, paired"
@@ -164,7 +164,7 @@ def _progress_claims(results: Results) -> Iterator[Claim]:
     def gain(text: str, name: str, other: str, scenario: str = "locked", note: str = "") -> Claim:
         d = against(results.progress, name, other, scenario)
         note = f"{d.mean:+.2f} m [{d.low:+.2f}, {d.high:+.2f}] {note}".strip()
-        return Claim(text, _PAIRED, grade(d.low > 0.0), measured=d.mean, unit="m", note=note)
+        return Claim(text, _PAIRED, grade(d.low > 0.0), measured=d.mean, unit="m", note=note, own=True)
 
     for scenario in SCENARIOS:
         base, own = (float(find(results.progress, name, scenario).progress_m.mean()) for name in ("cc", FULL))
@@ -184,7 +184,7 @@ def _progress_claims(results: Results) -> Iterator[Claim]:
     mean = float(find(results.progress, TOLD, "locked").progress_m.mean())
     text = "The detector is as good as being told which joints are locked (within 2 %)"
     note = f"being told adds {told.mean:+.2f} m [{told.low:+.2f}, {told.high:+.2f}]"
-    yield Claim(text, _PAIRED, grade(told.high < 0.02 * mean), measured=told.mean, unit="m", note=note)
+    yield Claim(text, _PAIRED, grade(told.high < 0.02 * mean), measured=told.mean, unit="m", note=note, own=True)
 
 
 def _progress_table(results: Results) -> Table:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from papers.haghshenas2022.runs import (
     CORNER_FORCE_N,
@@ -79,7 +79,16 @@ def _draw_ranges(canvas: Canvas, results: Results) -> None:
     axes.set_xticks(place, names)
 
 
-def _draw_lengths(canvas: Canvas, run: PathRun, shown: NDArray[np.bool_]) -> None:
+def _draw_circle_lengths(canvas: Canvas, results: Results) -> None:
+    _draw_lengths(canvas, results.circle, _BEGINNING_S)
+
+
+def _draw_square_lengths(canvas: Canvas, results: Results) -> None:
+    _draw_lengths(canvas, results.square, math.inf)
+
+
+def _draw_lengths(canvas: Canvas, run: PathRun, end_s: float) -> None:
+    shown = run.run.time_s <= end_s
     for joint, axes in enumerate(canvas.subplots(MUSCLE.n_joints, 1, sharex=True, sharey=True)):
         for side, colour, label in ((0, BLUE, "left"), (1, VERMILION, "right")):
             length_mm = 1e3 * run.muscle_length_m[shown, joint, side]
@@ -141,13 +150,10 @@ FIGURES = (
            (9.0, 4.8)),
     figure("speed", "Forward speed; shaded: the published band (Fig. 4 and 8).", _draw_speed, (8.5, 5.6)),
     figure("lengths", "Range of each muscle's length beside Tables 1 and 2.", _draw_ranges, (8.5, 6.2)),
-    figure("lengths-circle", "Muscle lengths on the circle, the first 40 s (Fig. 5).",
-           lambda canvas, results: _draw_lengths(canvas, results.circle, results.circle.run.time_s <= _BEGINNING_S),
-           (8.5, 7.0)),
+    figure("lengths-circle", "Muscle lengths on the circle, first 40 s (Fig. 5).", _draw_circle_lengths, (8.5, 7.0)),
     figure("forces-circle", "Force of each pair on the circle, the first 40 s (Fig. 6): what one muscle alone would "
            "have to hold alone.", _draw_circle_forces, (8.5, 7.0)),
-    figure("lengths-square", "Muscle lengths on the square (Fig. 9).",
-           lambda canvas, results: _draw_lengths(canvas, results.square, results.square.run.time_s > 0.0), (8.5, 7.0)),
+    figure("lengths-square", "Muscle lengths on the square (Fig. 9).", _draw_square_lengths, (8.5, 7.0)),
     figure("forces", "Net force of each pair on the square (Fig. 10) and the tensions behind it.", _draw_forces,
            (8.5, 6.4)),
     figure("inverse", "What ten muscle forces do to the eight accelerations of eq. 51.", _draw_inverse, (7.0, 4.0)),

@@ -31,7 +31,7 @@ from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.physics.faults import FREE
 from snake_gym.robot.measurement import Goal
 from snake_gym.robot.presets import ROBO_CONDA
-from snake_gym.robot.spec import FloatArray
+from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.sensors import SensorConfig, measure
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
@@ -55,6 +55,16 @@ SPEC = replace(
 """Preset with a control period that divides the gait's, and with its own step as nearly as that allows."""
 
 
+IMPOSED = replace(
+    SPEC,
+    actuator=replace(
+        SPEC.actuator, kp=200.0, kd=2.0, torque_limit_nm=math.inf, speed_limit_rad_s=math.inf, supply_resistance_ohm=0.0
+    ),
+)
+"""Robot whose working joints follow their commands whatever torque that takes, 10 ms late: the kinematic actuators of
+the paper's simulator (section 3, Fig. 4). A failed joint is free between its stops, as ever."""
+
+
 class Trial(NamedTuple):
     """Settings of one run."""
 
@@ -68,6 +78,8 @@ class Trial(NamedTuple):
     """B of eq. 7, on all joints; positive turns the head clockwise."""
     backwards: bool = False
     """True if driven tail first: the wave runs from tail to head."""
+    amplitude_rad: float = AMPLITUDE_RAD
+    frequency_rad_s: float = FREQUENCY_RAD_S
 
 
 class Paths(NamedTuple):
@@ -79,6 +91,8 @@ class Paths(NamedTuple):
     """(S + 1, R, 2) [m] centre of mass."""
     bias: FloatArray
     """(S + 1, R) [rad] bias of an adaptive controller, else the trial's."""
+    head_angle: FloatArray
+    """(S + 1, R) [rad] direction of the head link, counter-clockwise."""
 
 
 def our_joint(joint: int) -> int:
@@ -86,29 +100,35 @@ def our_joint(joint: int) -> int:
     return N_JOINTS + 1 - joint
 
 
-def crawl(trials: Sequence[Trial], n_periods: int, controller: Mapping[str, float | str] | None = None) -> Paths:
-    """Run every trial for ``n_periods`` of the gait.
+def crawl(
+    trials: Sequence[Trial],
+    n_periods: int,
+    controller: Mapping[str, float | str] | None = None,
+    spec: RobotSpec = SPEC,
+) -> Paths:
+    """Run every trial for ``n_periods`` of the usual gait, ``PERIOD_S``.
 
     Args:
         controller: settings of another controller than the plain serpenoid gait with the trials' bias; gait parameters
             are the trials'.
+        spec: robot; ``IMPOSED`` for joints that follow exactly.
     """
     n_trials = len(trials)
-    shift, start, bias, joint = (
-        np.array([getattr(t, name) for t in trials]) for name in ("shift_rad", "start_rad", "bias_rad", "joint")
-    )
-    frequency = np.where([t.backwards for t in trials], -FREQUENCY_RAD_S, FREQUENCY_RAD_S)
+    shift, start, bias, joint, backwards, amplitude, frequency = (np.array(column) for column in zip(*(
+        (t.shift_rad, t.start_rad, t.bias_rad, t.joint, t.backwards, t.amplitude_rad, t.frequency_rad_s) for t in trials
+    ), strict=True))  # fmt: skip
     gait = {"amplitude_rad": AMPLITUDE_RAD, "frequency_rad_s": FREQUENCY_RAD_S}
-    per_world = {"phase_shift_rad": shift, "frequency_rad_s": frequency}
+    frequency = np.where(backwards, -frequency, frequency)
+    per_world = {"phase_shift_rad": shift, "frequency_rad_s": frequency, "amplitude_rad": amplitude}
     if controller is None:
-        control = make_controller({"kind": "serpenoid", **gait}, SPEC, {**per_world, "offset_rad": bias})
+        control = make_controller({"kind": "serpenoid", **gait}, spec, {**per_world, "offset_rad": bias})
     else:
-        control = make_controller({**controller, **gait}, SPEC, per_world)
+        control = make_controller({**controller, **gait}, spec, per_world)
     state = control.initial_state(n_trials)
     state["phase"][:] = np.mod(start, 2.0 * math.pi)
-    robot = SimulatedRobot(SPEC, n_trials)
-    shape = serpenoid_reference(start, AMPLITUDE_RAD, shift, N_JOINTS, bias)
-    shape = np.clip(shape, -SPEC.joint_limit_rad, SPEC.joint_limit_rad)
+    robot = SimulatedRobot(spec, n_trials)
+    shape = serpenoid_reference(start, amplitude, shift, N_JOINTS, bias)
+    shape = np.clip(shape, -spec.joint_limit_rad, spec.joint_limit_rad)
     robot.set_shape(shape, np.zeros(n_trials), np.zeros((n_trials, 2)))
     robot.set_shape(shape, -robot.state.link_angle.mean(axis=1), np.zeros((n_trials, 2)))
     for world in np.flatnonzero(joint):
@@ -121,7 +141,7 @@ def _record(
 ) -> Paths:
     n = robot.n_worlds
     shape = (n_periods * SAMPLES_PER_PERIOD + 1, n)
-    paths = Paths(np.empty((*shape, 2)), np.empty((*shape, 2)), np.empty(shape))
+    paths = Paths(np.empty((*shape, 2)), np.empty((*shape, 2)), np.empty(shape), np.empty(shape))
     streams, sensors = RandomStreams("crawling", n), SensorConfig()
     aimless = Goal(np.zeros((n, 2)), np.zeros(n, dtype=bool))
     every = COMMANDS_PER_PERIOD // SAMPLES_PER_PERIOD
@@ -131,6 +151,7 @@ def _record(
             row = k // every
             paths.head_xy[row], paths.centre_xy[row] = sample.head_xy_w, robot.state.centre_xy
             paths.bias[row] = state.get("bias_rad", bias)
+            paths.head_angle[row] = robot.state.link_angle[:, -1]
         if k < n_periods * COMMANDS_PER_PERIOD:
             robot.step(control.command(sample, aimless, state, robot.spec.control_dt_s))
     return paths
@@ -234,13 +255,15 @@ class Scan(NamedTuple):
     paths: Paths
     """Paths of ``forwards`` at ``shown``, trials (14, S) flat."""
     shown: int
-    """Index of the phase shift whose paths are kept."""
+    """Index of the phase shift whose paths are kept, and at which verdicts are given."""
 
 
-def scan(shifts_deg: Sequence[float], n_starts: int, shown_deg: float, advance: Advance) -> Scan:
-    """Run all trials, one phase shift after the other.
+def scan(
+    shifts_deg: Sequence[float], n_starts: int, shown_deg: float, advance: Advance, spec: RobotSpec = SPEC
+) -> Scan:
+    """Run all trials with the robot ``spec``, one phase shift after the other.
 
-    ``shown_deg``: phase shift whose nearest scanned one has its paths kept.
+    ``shown_deg``: phase shift whose nearest scanned one has its paths kept, and claims judged.
     """
     shifts = np.radians(np.array(shifts_deg, dtype=np.float64))
     starts: FloatArray = math.pi / n_starts * np.arange(n_starts, dtype=np.float64)
@@ -253,7 +276,7 @@ def scan(shifts_deg: Sequence[float], n_starts: int, shown_deg: float, advance: 
         back = [trial._replace(backwards=True) for trial in ahead]
         bias = [Trial(MIDDLE, shift, s, b) for b in BIASES_RAD for s in starts.tolist()]
         n = len(ahead)
-        paths = crawl(ahead + back + bias, N_PERIODS)
+        paths = crawl(ahead + back + bias, N_PERIODS, spec=spec)
         motion = judge(paths, np.array([t.backwards for t in ahead + back + bias]))
         pieces = (slice(0, n), slice(n, 2 * n), slice(2 * n, None))
         parts.append(tuple(Motion(*(x[piece].reshape(-1, n_starts) for x in motion)) for piece in pieces))  # type: ignore[arg-type]

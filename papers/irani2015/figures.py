@@ -21,8 +21,9 @@ from papers.irani2015.crawling import (
     best_bias,
     three_degrees,
 )
-from papers.irani2015.friction import TABLE_1, Fit
+from papers.irani2015.friction import TABLE_1, Fit, Iteration
 from papers.irani2015.learned_bias import Learning
+from papers.irani2015.performance import CASES, N_STARTS, Performance, end_points
 from papers.study import Figure
 from snake_gym.robot.spec import FloatArray
 
@@ -64,6 +65,83 @@ def all_paths(scan: Scan) -> Figure:
         "starts half a period later. Dashed: the paper's finish at 3.18 m. Red: the paper's J2 circle of 0.56 m."
     )
     return Figure("paths", caption, draw, (11.0, 6.6))
+
+
+_ENDS_M = {"no failure": (0.25, 1.0), "J7": (-2.0, -1.0)}
+"""Range of y in which the paper's heads end (Fig. 8 and 11)."""
+
+
+def paper_frame(result: Performance) -> Figure:
+    """Draw head paths up to the finish line as in Fig. 8, 11, 12 and 13, with their end points."""
+
+    def draw(canvas: Canvas) -> None:
+        panels = canvas.subplots(2, 2, sharex=True, sharey=True).ravel()
+        for row, (ax, name) in enumerate(zip(panels, CASES, strict=True)):
+            for paths, colour, mark, label in (
+                (result.robot, BLUE, "*", "robot with servos"), (result.simulator, ORANGE, "o", "joint motion imposed"),
+            ):  # fmt: skip
+                ends = end_points(paths)
+                for start in range(N_STARTS):
+                    trial = row * N_STARTS + start
+                    head = paths.head_xy[:, trial] - paths.head_xy[0, trial]
+                    across = head[:, 0] >= FINISH_M
+                    last = int(across.argmax()) if across.any() else len(head) - 1
+                    ax.plot(*head[: last + 1].T, color=colour, lw=0.7, alpha=0.7)
+                    ax.plot(*ends[trial], mark, color=colour, ms=7.0, label=label if start == 0 else None)
+            if name in _ENDS_M:
+                ax.plot([FINISH_M] * 2, _ENDS_M[name], color=RED, lw=5.0, alpha=0.5, label="the paper's end points")
+            ax.axvline(FINISH_M, color=GREY, lw=0.8, ls="--")
+            ax.set(title=name, aspect="equal", xlim=(-0.6, 4.2), ylim=(-2.6, 2.6))
+        panels[0].legend(loc="lower left")
+        canvas.supxlabel("x [m]")
+        canvas.supylabel("y [m]")
+
+    caption = (
+        f"Heads on the way to the line at 3.18 m (Fig. 8, 11, 12, 13), phase shift "
+        f"{math.degrees(result.shown_rad):g} deg, from {N_STARTS} starts; mirror images belong to starts half a period "
+        "later."
+    )
+    return Figure("paper-frame", caption, draw, (10.0, 9.0))
+
+
+def head_rates(result: Performance) -> Figure:
+    """Draw the head's angular velocity over time without failure, as in Fig. 9."""
+
+    def draw(canvas: Canvas) -> None:
+        ax = canvas.subplots()
+        for paths, colour, label in (
+            (result.robot, BLUE, "robot with servos"), (result.simulator, ORANGE, "joint motion imposed"),
+        ):  # fmt: skip
+            step = PERIOD_S / SAMPLES_PER_PERIOD
+            rate = np.degrees(np.diff(np.unwrap(paths.head_angle[:, 0]))) / step
+            time = step * (np.arange(rate.size) + 0.5)
+            ax.plot(time[time < 12.0], rate[time < 12.0], color=colour, lw=1.2, label=label)
+        ax.set(xlabel="time [s]", ylabel="angular velocity of the head [deg/s]", ylim=(None, 240.0))
+        ax.legend(loc="upper right", ncols=2)
+
+    return Figure("head-rates", "Angular velocity of the head without failure (Fig. 9).", draw)
+
+
+def iterations(steps: Sequence[Iteration]) -> Figure:
+    """Draw eq. 6 over the coefficient varied in each of ten iterations, as in Fig. 6 and 7."""
+
+    def draw(canvas: Canvas) -> None:
+        for number, (ax, step) in enumerate(zip(canvas.subplots(2, 5, sharey=True).ravel(), steps, strict=True), 1):
+            best = int(step.error.argmin())
+            ax.semilogx(step.values, 100.0 * step.error, "o-", color=BLUE, mfc="white", ms=4.0, lw=1.0)
+            ax.plot(step.values[best], 100.0 * step.error[best], "o", color=BLUE, ms=6.0)
+            ax.axvline(TABLE_1[step.name], color=RED, lw=1.0, ls="--")
+            ticks = step.values[[0, len(step.values) // 2, -1]]
+            ax.set_xticks(ticks, [f"{tick:.2g}" for tick in ticks])
+            ax.minorticks_off()
+            ax.set(title=f"#{number}: {step.name}")
+        canvas.supylabel("simulator error, eq. 6 [%]")
+
+    caption = (
+        "Ten iterations of the search from the paper's initial values (Fig. 6 and 7): eq. 6 over the coefficient "
+        "that is varied; filled: the best; dashed: the value with which the logs were simulated."
+    )
+    return Figure("iterations", caption, draw, (12.0, 5.5))
 
 
 def kinds(scan: Scan) -> Figure:
@@ -203,26 +281,6 @@ def coefficient_errors(fits: Sequence[Fit]) -> Figure:
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
     return Figure("coefficients", "Coefficients found again, one mark for each noise seed.", draw, (9.5, 4.5))
-
-
-def search_progress(fits: Sequence[Fit]) -> Figure:
-    """Draw the cost of the alternating search over its iterations."""
-
-    def draw(canvas: Canvas) -> None:
-        ax = canvas.subplots()
-        colours = {"paper's": RED, "20 % off": ORANGE}
-        seen: set[str] = set()
-        for fit in fits:
-            if fit.method == "avs":
-                costs = [100.0 * step.cost for step in fit.found.steps]
-                label = f"{fit.start} start" if fit.start not in seen else None
-                seen.add(fit.start)
-                ax.semilogy(range(1, len(costs) + 1), costs, color=colours[fit.start], lw=1.2, label=label)
-        ax.axvline(10, color=GREY, ls="--", lw=1.0, label="the paper's ten iterations")
-        ax.set(xlabel="iteration (one coefficient each)", ylabel="simulator error, eq. 6, root mean square [%]")
-        ax.legend(loc="upper right")
-
-    return Figure("search", "Alternating search on eq. 6, one line for each noise seed.", draw)
 
 
 def learned(learning: Learning) -> Figure:

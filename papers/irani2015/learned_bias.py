@@ -170,7 +170,7 @@ def claims_about_learning(rear: Learning, locked: Sequence[LockedJoints]) -> lis
     )
     text = "A bias updated while moving keeps the robot on course with J7 to J13 failed"
     verdict = grade(kept >= 0.95, kept > kept_before)
-    claims = [Claim(text, "section 5 (future work)", verdict, note=note)]
+    claims = [Claim(text, "section 5 (future work)", verdict, note=note, own=True)]
     turned = np.abs(np.concatenate([run.turned_before_rad for run in locked]))
     left = np.abs(np.concatenate([run.turned_after_rad for run in locked]))
     verdict = grade((left <= STRAIGHT_RAD).all(), left.max() < 0.1 * turned.max())
@@ -179,7 +179,7 @@ def claims_about_learning(rear: Learning, locked: Sequence[LockedJoints]) -> lis
         f"{_degrees(turned.max()):.0f} deg, with it at most {_degrees(left.max()):.1f} deg."
     )
     text = "The same controller straightens another robot with any one joint locked aside (not in the paper)"
-    return [*claims, Claim(text, "section 5 (future work)", verdict, note=note)]
+    return [*claims, Claim(text, "section 5 (future work)", verdict, note=note, own=True)]
 
 
 def _degrees(angle: float | FloatArray) -> float:

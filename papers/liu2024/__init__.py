@@ -133,7 +133,7 @@ def _told(motion: Motion) -> str:
 
 
 @claim("Changes of amplitude and gait are smooth: neither position, speed nor acceleration jumps (taken as: speed "
-       "within omega rho, acceleration within 2 omega^2 rho)", "Sections 1 and 3.1", 2.0, "omega^2 rho")  # fmt: skip
+       "within omega rho, acceleration within 2 omega^2 rho)", "Sections 1 and 3.1", unit="omega^2 rho")  # fmt: skip
 def _smooth(results: Results) -> Finding:
     paper, ours = (_worst(results, rates, "alone") for rates in RATES)
     note = (

@@ -79,6 +79,9 @@ def creep(mu_along: float, mu_across: float, frequency_rad_s: float = FREQUENCY_
     robot = SimulatedRobot(spec, 1, n_threads=1)
     controller = Cpg(CpgConfig(wave.amplitude_rad, frequency_rad_s, wave.phase_shift_rad), spec)
     state = controller.initial_state(1)
+    lag = wave.phase_shift_rad * np.arange(SNAKESYS.n_joints)
+    state["u"][0], state["v"][0] = wave.amplitude_rad * np.sin(lag), -wave.amplitude_rad * np.cos(lag)  # locked
+    robot.set_shape(state["u"], np.zeros(1), np.zeros((1, 2)))
     goal = Goal(np.zeros((1, 2)), np.zeros(1, dtype=bool))
     streams = RandomStreams("sensors", 1)
     marks, headings, torque = [], [], 0.0

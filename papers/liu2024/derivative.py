@@ -11,9 +11,8 @@ on the rates gives the acceleration (eq. 41-45). The window slides. When sample 
 
 Samples need not be equally spaced. Before the first sample the command is taken to have stood still.
 
-Departure: the paper's S4 takes the rates k-6 to k-2 and so gives the acceleration at k-2, but the text commands it at
-k. Here S4 takes the rates k-4 to k, of which the last two are not settled: the acceleration is then of the present
-sample. ``late_acceleration`` is the paper's own.
+S4 is printed with the rates k-6 to k-2, which would give the acceleration at k-2: a misprint. The authors' program
+takes the rates k-4 to k, as is done here, of which the last two are not settled.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ class Derivatives(NamedTuple):
     """Rate [1/s] of the newest sample k."""
     acceleration: FloatArray
     """Acceleration [1/s^2] of sample k."""
-    late_acceleration: FloatArray
-    """Acceleration [1/s^2] of sample k-2, one-sided on settled rates (the paper's S4)."""
     settled_rate: FloatArray
     """Rate [1/s] of sample k-2."""
     settled_acceleration: FloatArray
@@ -83,9 +80,9 @@ class SlidingDerivative:
         slope = differentiation_matrix(-age[:, -N_POINTS:])
         rate[:, -3:] = _apply(slope[:, 2:], window)
         acceleration = _apply(slope[:, -1:], rate[:, -N_POINTS:])[:, 0]
-        settled = _apply(differentiation_matrix(-age[:, :N_POINTS])[:, [2, 4]], rate[:, :N_POINTS])
+        settled = _apply(differentiation_matrix(-age[:, :N_POINTS])[:, [2]], rate[:, :N_POINTS])[:, 0]
         state["n_samples"] += 1.0
-        return Derivatives(rate[:, -1].copy(), acceleration, settled[:, 1], rate[:, -3].copy(), settled[:, 0])
+        return Derivatives(rate[:, -1].copy(), acceleration, rate[:, -3].copy(), settled)
 
 
 def differentiation_matrix(times_s: FloatArray) -> FloatArray:

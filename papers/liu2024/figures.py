@@ -59,9 +59,9 @@ def _draw_locking(canvas: Canvas, results: Results) -> None:
     left.set(ylabel="largest phase error [rad]", ylim=(1e-4, 4.0))
     left.legend(loc="upper right")
     for s in results.settlings:
-        label = s.topology.replace("_", " ") if s.weights == "equal" else None
+        topology = s.topology.replace("_", " ") if s.weights == "equal" else None
         error = np.maximum(s.phase_errors, _FLOOR)
-        right.loglog(s.time_s, error, _STYLES[s.weights], c=f"C{TOPOLOGIES.index(s.topology)}", label=label)
+        right.loglog(s.time_s, error, _STYLES[s.weights], c=f"C{TOPOLOGIES.index(s.topology)}", label=topology)
     right.set(title="controller cpg (solid: equal weights, dashed: Gaussian)", xlabel="time [s]", xlim=(1.0, None))
     right.legend(fontsize=7, ncols=2)
     for axis in (left, right):

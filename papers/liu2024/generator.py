@@ -189,8 +189,10 @@ def change_gait(name: str, rates: str, watched_s: float = WATCHED_S) -> Change:
         for amplitude, frequency, shift in (BEFORE, CHANGES[name])
     )
     formula = np.where(time[:, None] < 0.0, old, new)
-    motions = (measure_motion(joints, BEFORE, CHANGES[name]) for joints in (smooth, alone, formula))
-    return Change(name, rates, *motions, radius, radius_alone, phase, time)
+    smoothly, by_equations, by_formula = (
+        measure_motion(joints, BEFORE, CHANGES[name]) for joints in (smooth, alone, formula)
+    )
+    return Change(name, rates, smoothly, by_equations, by_formula, radius, radius_alone, phase, time)
 
 
 def measure_motion(joints: FloatArray, old: Gait, new: Gait) -> Motion:
@@ -232,13 +234,12 @@ def _play(name: str, rates: str, smooth: bool, watched_s: float) -> tuple[FloatA
 
 
 STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
-DELAY = {"rate": 0, "settled_rate": 2, "acceleration": 0, "late_acceleration": 2, "settled_acceleration": 4}
+DELAY = {"rate": 0, "settled_rate": 2, "acceleration": 0, "settled_acceleration": 4}
 """Delay of each result behind the newest sample [samples]."""
 TITLES = {
     "rate": "rate now (eq. 40)",
     "settled_rate": "rate, settled (eq. 38)",
     "acceleration": "acceleration now (eq. 45 on k-4..k)",
-    "late_acceleration": "acceleration, S4 as printed, taken for now",
     "settled_acceleration": "acceleration, settled (eq. 43)",
 }
 """Title of each result. Results for "now" count at the newest sample, settled ones at their own."""
@@ -263,8 +264,7 @@ def derivative_errors_at(dt_s: float) -> dict[str, float]:
         given.append(sliding.update(state, row[None], dt_s))
     worst = {}
     for name, delay in DELAY.items():
-        counts = 0 if name == "late_acceleration" else delay
-        at = phase[12:] - counts * FREQUENCY_RAD_S * dt_s
+        at = phase[12:] - delay * FREQUENCY_RAD_S * dt_s
         exact = np.cos(at) if name.endswith("rate") else -np.sin(at)
         scale = wave.amplitude_rad * FREQUENCY_RAD_S ** (1 if name.endswith("rate") else 2)
         values = np.array([getattr(derivatives, name)[0] for derivatives in given[12:]])

@@ -38,6 +38,8 @@ Draws = Mapping[Case, FloatArray]
 
 TOLERANCE = 0.03
 """Relative tolerance for published times: a near miss costs a turn, and the published solver errs by some per cent."""
+ROUNDING_S = 0.5
+"""Largest error of a time that the paper gives in whole seconds."""
 POINTS: tuple[Point, ...] = ("centre", "head")
 CONTROLLERS: tuple[ControllerName, ...] = ("sjc", "cc")
 _ENDS_S: dict[Broken, dict[tuple[Point, ControllerName], float]] = {
@@ -102,28 +104,30 @@ def solver_table(draws: Draws, arrivals: Arrivals) -> Table:
 def arrival_claims(arrivals: Arrivals, draws: Draws | None = None) -> list[Claim]:
     """Return claims about times of arrival, as far as the simulated cases allow.
 
-    Published numbers are compared with the published solver's, ``draws``, where there are some.
+    Those about the published simulations are judged by the published solver where there are ``draws``, by the median of
+    its runs.
     """
-    last = {case: float(times[-1]) for case, times in arrivals.items()}
-    claims = [*_published_times(last, draws or {}), _all_reached(arrivals)]
-    return [*claims, *_coupled_is_faster(last), *_head_with_coupling_is_best(last)]
+    exact = {case: float(times[-1]) for case, times in arrivals.items()}
+    last = exact | {case: float(np.median(times[:, -1])) for case, times in (draws or {}).items()}
+    claims = [*_published_times(exact, draws or {}), _all_reached(arrivals), *_ends(last)]
+    return [*claims, *_coupled_is_faster(last), *_head_with_coupling_is_best(last, exact)]
 
 
-def _published_times(last: Mapping[Case, float], draws: Draws) -> Iterator[Claim]:
+def _published_times(exact: Mapping[Case, float], draws: Draws) -> Iterator[Claim]:
     for (point, controller, broken), published in PAPER_S.items():
         case = Case(point, "published", controller, broken)
-        if case not in last:
+        if case not in exact:
             continue
-        times = draws[case][:, -1] if case in draws else np.array([last[case]])
+        times = draws[case][:, -1] if case in draws else np.array([exact[case]])
         middle, low, high = (float(value) for value in (np.median(times), times.min(), times.max()))
         which = f"joint{'s' if len(broken) > 1 else ''} {joints(broken)} broken" if broken else "no fault"
         text = f"{controller.upper()} guided by the {point}, {which}: arrival at the fifth target"
         note = "The published head model (N m in eq. 26). " if point == "head" else ""
         if case in draws:
             note += f"Published solver: median of {len(times)} runs, {low:.0f} to {high:.0f} s. "
-        note += f"Exact solution: {last[case]:.0f} s ({100 * (last[case] / published - 1.0):+.1f} %)."
+        note += f"Exact solution: {exact[case]:.0f} s ({100 * (exact[case] / published - 1.0):+.1f} %)."
         judged = compare(text, "section 4.3, Fig. 14", published, middle, "s", TOLERANCE, note)
-        among = low <= published <= high
+        among = low - ROUNDING_S <= published <= high + ROUNDING_S
         yield replace(judged, verdict="reproduced") if among else judged
 
 
@@ -132,6 +136,24 @@ def _published_times(last: Mapping[Case, float], draws: Draws) -> Iterator[Claim
 def _all_reached(arrivals: Arrivals) -> Finding:
     reached = [not np.isnan(times[-1]) for case, times in arrivals.items() if case.model == "published"]
     return Finding(grade(all(reached), any(reached)), f"{sum(reached)} of {len(reached)} runs reach them all.")
+
+
+def _ends(last: Mapping[Case, float]) -> Iterator[Claim]:
+    ends = {
+        Case(point, "published", controller, broken): end
+        for broken, named in _ENDS_S.items()
+        for (point, controller), end in named.items()
+    }
+    if not ends.keys() <= last.keys():
+        return
+    late = [
+        f"{case.point}-{case.controller.upper()} with {joints(case.broken)} broken {last[case]:.0f} s for {end:.0f} s"
+        for case, end in ends.items()
+        if not last[case] <= end
+    ]
+    note = f"{16 - len(late)} of 16 do." + (f" Later: {'; '.join(late)}." if late else "")
+    text = "All sixteen simulations end before the times that the paper names for its figures"
+    yield Claim(text, "section 4.3, Fig. 15-18", grade(not late, len(late) <= 4), note=note)
 
 
 def _coupled_is_faster(last: Mapping[Case, float]) -> Iterator[Claim]:
@@ -152,13 +174,13 @@ def _coupled_is_faster(last: Mapping[Case, float]) -> Iterator[Claim]:
             yield Claim(text, "section 4.3, Fig. 14", verdict, note=note, own=model == "consistent")
 
 
-def _head_with_coupling_is_best(last: Mapping[Case, float]) -> Iterator[Claim]:
+def _head_with_coupling_is_best(published: Mapping[Case, float], exact: Mapping[Case, float]) -> Iterator[Claim]:
     """Yield the claim that CC guided by the head is fastest with broken joints, by the paper's physics and by ours."""
-    models: tuple[tuple[ModelName, str, str], ...] = (
-        ("published", "published head model", ""),
-        ("consistent", "consistent physics", " The published advantage comes from N m in place of m in eq. 26."),
+    models: tuple[tuple[ModelName, Mapping[Case, float], str, str], ...] = (
+        ("published", published, "published head model", ""),
+        ("consistent", exact, "consistent physics", " The published advantage comes from N m in place of m in eq. 26."),
     )
-    for model, how, why in models:
+    for model, last, how, why in models:
         ahead, numbers = list[bool](), []
         for broken in filter(None, BROKEN_SETS):
             head, centre = Case("head", model, "cc", broken), Case("centre", "published", "cc", broken)
@@ -202,7 +224,7 @@ def limit_claims(recordings: Recordings) -> list[Claim]:
     if not {("centre", "sjc", ()), ("head", "cc", (3, 5, 6))} <= runs.keys():
         return []  # a quick run
     judges = (
-        _ends, _close_to_the_limits, _centre_turns_sharper, _mostly_centre_cc, _larger_angles_with_coupling,
+        _close_to_the_limits, _centre_turns_sharper, _mostly_centre_cc, _larger_angles_with_coupling,
         _one_joint_fewer_violations, _three_joints_more, _head_and_coupling_best, _cross_track,
     )  # fmt: skip
     return [judge(runs) for judge in judges]
@@ -218,19 +240,6 @@ def _percent(runs: Runs, point: Point, controller: ControllerName, broken: Broke
 
 def _degrees(runs: Runs, point: Point, controller: ControllerName, broken: Broken) -> float:
     return math.degrees(runs[point, controller, broken].peak_rad)
-
-
-@claim("All sixteen simulations end before the times that the paper names for its figures", "section 4.3, Fig. 15-18")
-def _ends(runs: Runs) -> Finding:
-    late = [
-        f"{point}-{controller.upper()} with {joints(broken)} broken {runs[point, controller, broken].duration_s:.0f} s "
-        f"against {end:.0f} s (exact solution)"
-        for broken, ends in _ENDS_S.items()
-        for (point, controller), end in ends.items()
-        if runs[point, controller, broken].duration_s > end
-    ]
-    note = f"{16 - len(late)} of 16 do." + (f" Later: {'; '.join(late)}." if late else "")
-    return Finding(grade(not late, len(late) <= 4), note)
 
 
 @claim("Without fault or with one, all eight runs stay close to +-40 degrees or exceed them slightly",

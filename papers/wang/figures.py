@@ -75,6 +75,27 @@ def _draw_courses(canvas: Canvas, results: Results) -> None:
         _map(axes)
 
 
+def _draw_with_and_without(canvas: Canvas, results: Results) -> None:
+    grid = canvas.add_gridspec(2, 2, height_ratios=(2.0, 1.0))
+    shared = None
+    for column, (course, title) in enumerate(((results.bare, "without pegs"), (results.pegs, "with pegs"))):
+        axes = canvas.add_subplot(grid[0, column], sharex=shared, sharey=shared)
+        shared = axes
+        going = course.run.reached[:, 0] < course.targets_xy.shape[1]
+        _obstacles(axes, course.features[0])
+        axes.plot(*course.run.centre_xy[going, 0].T, color=BLUE, lw=1.4)
+        _targets(axes, course.targets_xy[0])
+        _map(axes)
+        axes.set_title(title)
+    axes = canvas.add_subplot(grid[1, :])
+    for course, colour, title in ((results.pegs, VERMILION, "with pegs"), (results.bare, BLUE, "without")):
+        change = np.diff(course.run.centre_vel[:, 0], axis=0) / PEGBOARD.control_dt_s
+        going = course.run.reached[1:, 0] < course.targets_xy.shape[1]
+        axes.plot(course.run.time_s[1:][going], np.hypot(*change[going].T), color=colour, lw=1.0, label=title)
+    axes.set(xlabel="time [s]", ylabel="acceleration of the\ncentre of mass [m/s^2]")
+    axes.legend(loc="upper right")
+
+
 def _turned(trace: Trace) -> Trace:
     """Return the run with the way to the goal along x."""
     way = trace.route_xy[-1] - trace.route_xy[0]
@@ -142,7 +163,9 @@ def _draw_tracking(canvas: Canvas, results: Results) -> None:
 FIGURES = (
     figure("targets", "Targets one after the other on free ground: way of the centre of mass (compare Fig. 4).",
            _draw_free, (8.0, 4.6)),
-    figure("pegboard_targets", "Targets among pegs: way of the centre of mass on four boards (compare Fig. 3).",
+    figure("with_and_without", "The same targets without pegs and with them: way and acceleration of the centre of "
+           "mass (compare Fig. 3).", _draw_with_and_without, (10.0, 5.2)),
+    figure("pegboard_targets", "Targets among pegs: way of the centre of mass on four boards.",
            _draw_courses, (9.0, 4.2)),
     figure("pegboard_run", "One board: the robot every 8 s, and the forces of the pegs on it.", _draw_run, (9.0, 6.0)),
     figure("crossings", "Boards crossed over time, for each difficulty.", _draw_crossings, (7.5, 4.2)),

@@ -177,6 +177,12 @@ def free_course(advance: Callable[[float], None], n_targets: int = 5) -> Course:
     return _visit(SimulatedRobot(PEGBOARD, 1, 1), targets, (np.zeros((0, 6)),), advance)
 
 
+def without_pegs(course: Course, advance: Callable[[float], None]) -> Course:
+    """Drive the same courses on free ground."""
+    n = len(course.targets_xy)
+    return _visit(SimulatedRobot(PEGBOARD, n, 1), course.targets_xy, (np.zeros((0, 6)),) * n, advance)
+
+
 def pegboard_courses(n_boards: int, difficulty: float, seed: int, advance: Callable[[float], None]) -> Course:
     """Drive to targets every ``SPACING_M`` on the way through random pegboards; the robot sees the next target only."""
     spec = PEGBOARD
@@ -327,6 +333,8 @@ class Results(NamedTuple):
     crossings: Sequence[Crossings]
     free: Course
     pegs: Course
+    bare: Course
+    """Courses of ``pegs`` without the pegs."""
     followed: Drive
     """Drive along the trajectory with feed-forward."""
     lagging: Drive

@@ -63,7 +63,10 @@ Rate = Annotated[float, Range(0.0, 100.0)]
 PAPER_RATES = {"convergence_per_s": 0.2, "coupling_per_s": 0.01}
 """Rates lambda and alpha of liu2024, section 3.1 [1/s]."""
 START = (0.1, 0.1)
-"""Initial (u, v) of every oscillator [rad]: our choice, see above."""
+"""Initial (u, v) of the tail's oscillator [rad]: our choice, see above."""
+START_GROWTH = 0.01
+"""Share by which each oscillator starts larger than the one behind it. Where a whole number of waves sums to zero, equal
+ones would damp each other down to rounding, and be silent until that has grown again."""
 SLOWEST = 0.4
 """Share of omega that every oscillator keeps while the phase shift changes."""
 MAX_STEP_S = 0.1
@@ -121,9 +124,9 @@ class Cpg(Gait):
         self._max_step_s = min(MAX_STEP_S, MAX_RATE_STEP / max(float(rate.max()), 1e-9))
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """Return the state with all oscillators at (0.1, 0.1) rad, centred, with the configured gait."""
-        shape = (n_worlds, self.n_joints)
-        state = {"u": np.full(shape, START[0]), "v": np.full(shape, START[1]), "centre": np.zeros(n_worlds)}
+        """Return the state with all oscillators near (0.1, 0.1) rad, centred, with the configured gait."""
+        size = np.tile(1.0 + START_GROWTH * np.arange(self.n_joints), (n_worlds, 1))
+        state = {"u": START[0] * size, "v": START[1] * size, "centre": np.zeros(n_worlds)}
         for name in ("amplitude_rad", "frequency_rad_s", "phase_shift_rad"):
             state[name] = np.broadcast_to(self.parameter[name], (n_worlds,)).copy()
         state["departure"] = np.zeros((n_worlds, self.n_joints + 2))

@@ -103,6 +103,17 @@ def test_locks_to_the_limit_cycle_from_anywhere(topology: Topology) -> None:
     np.testing.assert_allclose(locked_phases(controller, state), 0.3, atol=0.01)
 
 
+@pytest.mark.parametrize("n_waves", [1, 2, 3])
+def test_whole_waves_do_not_silence_the_start(n_waves: int) -> None:
+    """They sum to zero over equal oscillators, which would then damp each other down to rounding."""
+    shift = 2.0 * math.pi * n_waves / N_JOINTS
+    controller = Cpg(CpgConfig(amplitude_rad=0.5, phase_shift_rad=shift, topology="full"), SPEC)
+    state = controller.initial_state(1)
+    run(controller, state, 8.0)
+    np.testing.assert_allclose(np.hypot(state["u"], state["v"]), 0.5, rtol=0.05)
+    np.testing.assert_allclose(locked_phases(controller, state), shift, atol=0.05)
+
+
 def test_locked_network_is_the_serpenoid_gait() -> None:
     config = CpgConfig(amplitude_rad=0.4, frequency_rad_s=5.0, phase_shift_rad=0.5)
     controller = Cpg(config, SPEC)

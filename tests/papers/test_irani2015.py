@@ -54,7 +54,7 @@ def paper_s_scan(circling: dict[int, float]) -> Scan:
     biased.finish_y_m[:] = -1.4
     biased.finish_y_m[0, BIASES_RAD.index(BIAS_RAD)] = 0.1
     empty = np.zeros((1, 14))
-    nowhere = Paths(np.zeros((1, 14, 2)), np.zeros((1, 14, 2)), empty)
+    nowhere = Paths(np.zeros((1, 14, 2)), np.zeros((1, 14, 2)), empty, empty)
     return Scan(np.radians([30.0, 60.0]), np.zeros(1), forwards, straight((2, 14, 1)), biased, nowhere, 0)
 
 
@@ -63,11 +63,13 @@ def test_the_paper_s_story_is_reproduced_where_it_happens() -> None:
     for verdict in (judge_circles, judge_second_joint, judge_widening, judge_middle_drift, judge_bias, judge_backwards):
         judged = verdict(scan)
         assert judged.grades.tolist() == [YES, NO], judged.short
-        claim = judged.as_claim(scan.shifts_rad)
+        claim = judged.as_claim(scan)
         assert claim.verdict == "reproduced" and "Holds at phase shifts of 30 deg" in claim.note
+        elsewhere = judged.as_claim(scan._replace(shown=1), judged)
+        assert elsewhere.verdict == "not" and "Joint motion imposed: does not hold there." in elsewhere.note
     assert judge_forward(scan).grades.tolist() == [YES, YES]
     assert judge_rear_drift(scan).grades[0] == YES
-    assert judge_second_joint(scan).as_claim(scan.shifts_rad).measured == 0.56
+    assert judge_second_joint(scan).as_claim(scan).measured == 0.56
 
 
 def test_less_than_the_story_is_partly_or_not() -> None:
@@ -75,7 +77,7 @@ def test_less_than_the_story_is_partly_or_not() -> None:
     assert judge_circles(two).grades[0] == PARTLY
     assert judge_widening(two).grades[0] == NO
     assert judge_second_joint(two).grades[0] == NO
-    assert judge_second_joint(two).as_claim(two.shifts_rad).verdict == "not"
+    assert judge_second_joint(two).as_claim(two).verdict == "not"
     assert judge_circles(paper_s_scan({2: 0.56})).grades[0] == NO
 
 
@@ -100,7 +102,7 @@ def paths(*centres: FloatArray) -> Paths:
     """Head and centre of mass on the same paths (S + 1, 2)."""
     xy = np.stack(centres, axis=1)
     zero = np.zeros(xy.shape[:2])
-    return Paths(xy, xy, zero)
+    return Paths(xy, xy, zero, zero)
 
 
 def line(speed_m_s: float, angle: float) -> FloatArray:

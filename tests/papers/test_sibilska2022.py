@@ -186,6 +186,7 @@ def test_arrivals_as_published_are_reproduced_and_others_not() -> None:
     assert len(same) >= 16 and {claim.verdict for claim in same} == {"reproduced"}
     late = arrival_claims(published_arrivals(1.05))
     assert {claim.verdict for claim in late if claim.published} == {"partly"}
+    assert find(late, "All sixteen").verdict == "not"
     draws = {case: np.stack([0.9 * times, 0.91 * times, 1.01 * times]) for case, times in published_arrivals().items()}
     among = find(arrival_claims(published_arrivals(1.2), draws), "SJC guided by the centre, no fault")
     assert among.verdict == "reproduced" and "Exact solution: 308 s (+20.0 %)" in among.note
@@ -248,11 +249,11 @@ def test_claims_about_limits_can_turn_out_either_way() -> None:
         }
 
     good = limit_claims(runs(45.0, 38.0, 1.0))
-    assert find(good, "All sixteen").verdict == find(good, "larger angles than guided").verdict == "reproduced"
+    assert find(good, "larger angles than guided").verdict == "reproduced"
     assert find(good, "stay close").verdict == find(good, "slightly less").verdict == "reproduced"
     assert find(good, "With three broken").verdict == "reproduced"
     bad = limit_claims(runs(60.0, 70.0, 9.0))
-    for part in ("All sixteen", "stay close", "larger angles than guided"):
+    for part in ("stay close", "larger angles than guided"):
         assert find(bad, part).verdict == "not"
     assert limit_claims({}) == [] and len(limits_table(runs(45.0, 38.0, 1.0)).rows) == 16
 
