@@ -249,9 +249,10 @@ def in_steps_of(found: RobotSpec, spec: RobotSpec) -> RobotSpec:
 
 
 def _fit(
-    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], delay_s: float, most: int
-) -> Identification:
-    return identify(logs, spec, coefficients, "least_squares", _NOISE, 1, most, delay_s)
+    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], delay_s: float, most: int,
+    noise: SensorNoise = _NOISE,
+) -> Identification:  # fmt: skip
+    return identify(logs, spec, coefficients, "least_squares", noise, 1, most, delay_s)
 
 
 def _fitted(
@@ -267,7 +268,27 @@ def _fitted(
         trial = _fit(logs, step, [*_started([*coefficients, *kept], found), law], found.delay_s, 20)
         if trial.misfit < _CLEARLY * found.misfit:
             found, kept = trial, [*kept, law]
-    return (_with_backlash(logs, spec, [*coefficients, *kept], found) if backlash else found), kept
+    sought = [*coefficients, *kept]
+    if backlash:
+        found = _with_backlash(logs, spec, sought, found)
+        if "backlash_rad" in found.values:
+            step, sought = fine(spec, logs[0].period_s, BACKLASH_STEP_S), [*sought, _lash(0.01)]
+    if found.misfit > _EXPLAINED:
+        found = _fit(logs, step, _started(sought, found), found.delay_s, 20, _unexplained(logs, found))
+    return found, kept
+
+
+def _unexplained(logs: Sequence[RunLog], found: Identification) -> SensorNoise:
+    """Return what ``found`` leaves of each kind of measurement, as noise: what the model lacks shows in some more than
+    in others, and those must not decide alone, as they would with weights that are the sensors'."""
+    same = unchanged(found.spec)
+    seen = Replay(logs, found.spec, [same], 1).predict(np.array([[same.start]]))
+    left = [math.sqrt(np.nanmean(off**2)) for off in Residuals(logs, _NOISE).misses(seen)]
+    return SensorNoise(*np.maximum(left, (_NOISE.position_m, _NOISE.heading_rad, _NOISE.joint_rad)).tolist())
+
+
+def _lash(start: float) -> Coefficient:
+    return Coefficient("backlash_rad", start, 1e-4, 0.3, (Place("actuator.backlash_rad"),))
 
 
 def _with_backlash(
@@ -278,12 +299,11 @@ def _with_backlash(
     step = fine(spec, logs[0].period_s, BACKLASH_STEP_S)
     best = without
     for start in _BACKLASH_STARTS:
-        lash = Coefficient("backlash_rad", start, 1e-4, 0.3, (Place("actuator.backlash_rad"),))
-        trial = _fit(logs, step, [*started, lash], without.delay_s, 12)
+        trial = _fit(logs, step, [*started, _lash(start)], without.delay_s, 12)
         if trial.misfit < best.misfit:
             best = trial
     if "backlash_rad" in best.values:
-        best = _shaken(logs, step, [*started, lash], best)
+        best = _shaken(logs, step, [*started, _lash(_BACKLASH_STARTS[-1])], best)
     clearly = best.misfit < _CLEARLY * without.misfit and best.values.get("backlash_rad", 0.0) > _SEEN_RAD
     return best if clearly else without
 
