@@ -274,17 +274,22 @@ def _fitted(
         if "backlash_rad" in found.values:
             step, sought = fine(spec, logs[0].period_s, BACKLASH_STEP_S), [*sought, _lash(0.01)]
     if found.misfit > _EXPLAINED:
-        found = _fit(logs, step, _started(sought, found), found.delay_s, 20, _unexplained(logs, found))
+        found = _fit(logs, step, _started(sought, found), found.delay_s, 20, _shares(logs, spec))
     return found, kept
 
 
-def _unexplained(logs: Sequence[RunLog], found: Identification) -> SensorNoise:
-    """Return what ``found`` leaves of each kind of measurement, as noise: what the model lacks shows in some more than
-    in others, and those must not decide alone, as they would with weights that are the sensors'."""
-    same = unchanged(found.spec)
-    seen = Replay(logs, found.spec, [same], 1).predict(np.array([[same.start]]))
-    left = [math.sqrt(np.nanmean(off**2)) for off in Residuals(logs, _NOISE).misses(seen)]
-    return SensorNoise(*np.maximum(left, (_NOISE.position_m, _NOISE.heading_rad, _NOISE.joint_rad)).tolist())
+def _shares(logs: Sequence[RunLog], spec: RobotSpec) -> SensorNoise:
+    """Return what the robot given misses of each kind of measurement, as noise with which the kinds count alike.
+
+    Where the model lacks something, weights of the sensors' noise let the kind decide that has most of it, the joints,
+    at the cost of the way.
+    """
+    same, step = unchanged(spec), fine(spec, logs[0].period_s)
+    seen = Replay(logs, step, [same], 1).predict(np.array([[same.start]]))
+    missed = [math.sqrt(np.nanmean(off**2)) for off in Residuals(logs, _NOISE).misses(seen)]
+    least = (_NOISE.position_m, _NOISE.heading_rad, _NOISE.joint_rad)
+    numbers = np.sqrt([2.0, 1.0, spec.n_joints])
+    return SensorNoise(*(numbers * np.maximum(missed, least)).tolist())
 
 
 def _lash(start: float) -> Coefficient:
