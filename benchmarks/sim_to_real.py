@@ -62,8 +62,8 @@ LATE = {
 """Servos and camera at their worst in configs/env/randomised_servo.yaml."""
 GAITS: dict[str, dict[str, float]] = {
     "slow": {"frequency_rad_s": 2.0},
-    "medium": {"frequency_rad_s": 4.0},
-    "another": {"frequency_rad_s": 3.0, "amplitude_rad": 0.5, "phase_shift_rad": 0.5},
+    "medium": {"frequency_rad_s": 3.0},
+    "another": {"frequency_rad_s": 4.0, "amplitude_rad": 0.5, "phase_shift_rad": 0.5},
     "tuned": {},
 }
 """Gaits of CC as tuned for the robot, but for these numbers."""
