@@ -58,7 +58,7 @@ WITHIN_S = {
 
 
 def emulate(pipe: Connection, n_servos: int, priority: int) -> None:
-    """The other process: servos; after "off", the time [s] when the torque of all of them was off, after "on": on in one."""
+    """The other process: servos. Asked "off" or "on", it tells the time [s] at which the torque was off in all, or on."""
     refused = take_priority(priority)
     servos = [EmulatedServo(i + 1) for i in range(n_servos)]
     bus = EmulatedBus(servos, clock=MonotonicClock(), step_s=0.005)
