@@ -58,7 +58,7 @@ WITHIN_S = {
 
 
 def emulate(pipe: Connection, n_servos: int, priority: int) -> None:
-    """The other process: servos. Asked "off" or "on", it tells the time [s] at which the torque was off in all, or on."""
+    """The other process: servos; it tells when the torque was off in all of them (asked "off"), or on in one ("on")."""
     refused = take_priority(priority)
     servos = [EmulatedServo(i + 1) for i in range(n_servos)]
     bus = EmulatedBus(servos, clock=MonotonicClock(), step_s=0.005)
