@@ -8,6 +8,8 @@ and the time until then is taken, again and again::
     python benchmarks/emergency_stop.py --stops 20 --how command     # somebody types `estop`: Python's start included
     python benchmarks/emergency_stop.py --stops 100 --how kill-run   # SIGKILL to the run: its guard has to see it
     python benchmarks/emergency_stop.py --stops 100 --how kill-guard # SIGKILL to the guard: the run has to see it
+    python benchmarks/emergency_stop.py --stops 50 --how kill-wiggle # SIGKILL to `wiggle`, which has no guard
+    python benchmarks/emergency_stop.py --stops 50 --how kill-watch  # SIGKILL to the process that waits for its death
 
 Printed: percentiles of that time [ms], and with ``--how command`` of the time until the command says it is off. Exit
 code 1: the longest was longer than ``--within-s``. Tests do not ask that, since no test is to need an idle machine.
@@ -49,22 +51,24 @@ from snake_gym.hardware.safety.guarded_body import GuardedBody
 ROOT = Path(__file__).resolve().parents[1]
 _LOOK_S = 0.0005
 _PATIENCE_S = 10.0
-WITHIN_S = {"latch": 0.5, "command": 3.0, "kill-run": 0.5, "kill-guard": 1.0}
+WITHIN_S = {
+    "latch": 0.5, "command": 3.0, "kill-run": 0.5, "kill-guard": 1.0, "kill-wiggle": 0.5, "kill-watch": 0.5,
+}  # fmt: skip
 """Longest time that is accepted unless told otherwise [s]; for the command, what ``estop`` waits."""
 
 
 def emulate(pipe: Connection, n_servos: int, priority: int) -> None:
-    """The other process: servos; after each message, the time [s] at which the torque of all of them went off."""
+    """The other process: servos; it tells when the torque was off in all of them (asked "off"), or on in one ("on")."""
     refused = take_priority(priority)
     servos = [EmulatedServo(i + 1) for i in range(n_servos)]
     bus = EmulatedBus(servos, clock=MonotonicClock(), step_s=0.005)
     with EmulatedPort(bus) as port:
         pipe.send((port.port, refused))
-        while pipe.recv() == "watch":
+        while (wanted := pipe.recv()) in ("off", "on"):
             give_up_s = time.monotonic() + _PATIENCE_S
-            while _is_on(bus) and time.monotonic() < give_up_s:
+            while _is_on(bus) == (wanted == "off") and time.monotonic() < give_up_s:
                 time.sleep(_LOOK_S)
-            pipe.send(math.inf if _is_on(bus) else time.monotonic())
+            pipe.send(math.inf if _is_on(bus) == (wanted == "off") else time.monotonic())
 
 
 def _is_on(bus: EmulatedBus) -> bool:
@@ -149,11 +153,31 @@ def kill_run(servos: Connection, settings: tuple[str, int, Path, int], wait_s: f
     except EOFError:
         sys.exit("the run has ended by itself")
     time.sleep(wait_s)
-    servos.send("watch")
+    servos.send("off")
     begun_s = time.monotonic()
     process.kill()
     off_s: float = servos.recv()
     process.join()
+    return off_s - begun_s
+
+
+def kill_wiggle(servos: Connection, port: str, latch: Path, wait_s: float, kills_watch: bool) -> float:
+    """Start a wiggle, and kill it or its watch after ``wait_s`` [s] of motion; how long the torque stayed on [s]."""
+    command = [sys.executable, "-m", "snake_gym.hardware", "wiggle", "--port", port, "--ids", "1", "--degrees", "30"]
+    with subprocess.Popen([*command, "--latch", str(latch)], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        servos.send("on")
+        if servos.recv() == math.inf:
+            sys.exit("the wiggle does not move")
+        time.sleep(wait_s)
+        victim = process.pid
+        if kills_watch:
+            (child,) = Path(f"/proc/{victim}/task/{victim}/children").read_text().split()
+            victim = int(child)
+        servos.send("off")
+        begun_s = time.monotonic()
+        os.kill(victim, signal.SIGKILL)
+        off_s: float = servos.recv()
+        process.wait(_PATIENCE_S)
     return off_s - begun_s
 
 
@@ -182,10 +206,14 @@ def main() -> None:
                 if options.how == "kill-run":
                     off_ms.append(1e3 * kill_run(pipe, settings, rng.uniform(0.0, 0.1)))
                     continue
+                if options.how in ("kill-wiggle", "kill-watch"):
+                    watch = options.how == "kill-watch"
+                    off_ms.append(1e3 * kill_wiggle(pipe, port, latch, rng.uniform(0.0, 0.3), watch))
+                    continue
                 gait = begin(body)
                 go_on(gait, rng.uniform(0.5, 0.6))
                 time.sleep(rng.uniform(0.0, 0.02))
-                pipe.send("watch")
+                pipe.send("off")
                 begun_s = time.monotonic()
                 if options.how == "latch":
                     EmergencyStop(latch).trip("benchmark")

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 _STEP_S = 0.002
-_HELD_NM = 1e3
-"""Dry friction of a jammed joint [N m]."""
+_HELD_NMS_RAD = 1e4
+"""Damping of a jammed joint [N m s/rad]: it creeps by less than a milliradian in a second."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,7 @@ class MujocoRobot:
         self._head = self.model.body(f"link{spec.n_links - 1}").id
         self._volts = 1.0
         self._on = np.ones(spec.n_joints, dtype=bool)
+        self._jammed = np.zeros(spec.n_joints, dtype=bool)
         self.blocked = np.zeros(spec.n_joints, dtype=bool)
         """What blocks a joint here shows in its load."""
         self._left_s = 0.0
@@ -164,7 +165,7 @@ class MujocoRobot:
             self._on = enabled.copy()
             model.actuator_gainprm[:, 0] = np.where(enabled, build.gain_nm_rad, 0.0)
             model.actuator_biasprm[:, 1] = -model.actuator_gainprm[:, 0]
-            model.dof_damping[self._dof] = np.where(enabled, build.damping_nms_rad, build.limp_damping_nms_rad)
+            self._set_damping()
         # The motors' currents pull the voltage down that drives them.
         self._volts = 1.0 - build.supply_ohm * build.stall_a * float((self.load() ** 2).sum()) / 12.0
         most = np.maximum(torque_limit, 1e-6) * build.stall_nm * max(self._volts, 0.0)
@@ -194,7 +195,13 @@ class MujocoRobot:
 
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         """Hold joint ``joint`` (from 0) where it is, or let it go."""
-        self.model.dof_frictionloss[self._dof[joint]] = _HELD_NM if is_jammed else self.build.dry_nm
+        self._jammed[joint] = is_jammed
+        self._set_damping()
+
+    def _set_damping(self) -> None:
+        build = self.build
+        damping = np.where(self._on, build.damping_nms_rad, build.limp_damping_nms_rad)
+        self.model.dof_damping[self._dof] = np.where(self._jammed, _HELD_NMS_RAD, damping)
 
     def bend(self, joint_angle: FloatArray) -> None:
         """Put the robot at rest into another shape (J,) [rad], as a hand would; the head stays where it is."""

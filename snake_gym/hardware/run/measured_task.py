@@ -121,15 +121,13 @@ class MeasuredTask(MeasuredCourse):
         task.update_goal(start.point_xy, slice(None))
 
     def localise(self, measurement: Measurement) -> Measurement:
-        moved = measurement._replace(
-            head_xy_w=measurement.head_xy_w - self._origin, centre_xy_w=measurement.centre_xy_w - self._origin
-        )
+        head, centre = measurement.head_xy_w, tracked_point(self._spec, measurement, "centre")
+        moved = measurement._replace(head_xy_w=head - self._origin, centre_xy_w=centre - self._origin)
         if self.scan is None or self.task.obstacles is None:
             return moved
-        scan, angles, head = self.scan, link_angles(moved), moved.head_xy_w
-        feature = np.ascontiguousarray(self.task.obstacles.feature[:1])
-        beams = scan.beam_angles()
-        return moved._replace(range_m=cast_rays(feature, head, angles[:, -1], beams, scan.max_range_m))
+        feature, reach_m = np.ascontiguousarray(self.task.obstacles.feature[:1]), self.scan.max_range_m
+        seen_m = cast_rays(feature, moved.head_xy_w, moved.head_angle, self.scan.beam_angles(), reach_m)
+        return moved._replace(range_m=seen_m)
 
     def signals(self) -> Mapping[str, FloatArray]:
         return self.task.signals()

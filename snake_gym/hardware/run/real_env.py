@@ -130,6 +130,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
     def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Run one control period, in real time."""
         record = self.loop.step(np.asarray(action))
+        weights: Mapping[str, float]
         if self.task is None:
             effort, weights = float((self.loop.action**2).sum()), asdict(self.config.reward)
             terms = {"progress": record.progress_m, "target": float(record.reached), "effort": effort}

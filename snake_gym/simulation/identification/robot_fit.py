@@ -249,9 +249,10 @@ def in_steps_of(found: RobotSpec, spec: RobotSpec) -> RobotSpec:
 
 
 def _fit(
-    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], delay_s: float, most: int
-) -> Identification:
-    return identify(logs, spec, coefficients, "least_squares", _NOISE, 1, most, delay_s)
+    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], delay_s: float, most: int,
+    noise: SensorNoise = _NOISE,
+) -> Identification:  # fmt: skip
+    return identify(logs, spec, coefficients, "least_squares", noise, 1, most, delay_s)
 
 
 def _fitted(
@@ -267,7 +268,32 @@ def _fitted(
         trial = _fit(logs, step, [*_started([*coefficients, *kept], found), law], found.delay_s, 20)
         if trial.misfit < _CLEARLY * found.misfit:
             found, kept = trial, [*kept, law]
-    return (_with_backlash(logs, spec, [*coefficients, *kept], found) if backlash else found), kept
+    sought = [*coefficients, *kept]
+    if backlash:
+        found = _with_backlash(logs, spec, sought, found)
+        if "backlash_rad" in found.values:
+            step, sought = fine(spec, logs[0].period_s, BACKLASH_STEP_S), [*sought, _lash(0.01)]
+    if found.misfit > _EXPLAINED:
+        found = _fit(logs, step, _started(sought, found), found.delay_s, 20, _shares(logs, spec))
+    return found, kept
+
+
+def _shares(logs: Sequence[RunLog], spec: RobotSpec) -> SensorNoise:
+    """Return what the robot given misses of each kind of measurement, as noise with which the kinds count alike.
+
+    Where the model lacks something, weights of the sensors' noise let the kind decide that has most of it, the joints,
+    at the cost of the way.
+    """
+    same, step = unchanged(spec), fine(spec, logs[0].period_s)
+    seen = Replay(logs, step, [same], 1).predict(np.array([[same.start]]))
+    missed = [math.sqrt(np.nanmean(off**2)) for off in Residuals(logs, _NOISE).misses(seen)]
+    least = (_NOISE.position_m, _NOISE.heading_rad, _NOISE.joint_rad)
+    numbers = np.sqrt([2.0, 1.0, spec.n_joints])
+    return SensorNoise(*(numbers * np.maximum(missed, least)).tolist())
+
+
+def _lash(start: float) -> Coefficient:
+    return Coefficient("backlash_rad", start, 1e-4, 0.3, (Place("actuator.backlash_rad"),))
 
 
 def _with_backlash(
@@ -278,12 +304,11 @@ def _with_backlash(
     step = fine(spec, logs[0].period_s, BACKLASH_STEP_S)
     best = without
     for start in _BACKLASH_STARTS:
-        lash = Coefficient("backlash_rad", start, 1e-4, 0.3, (Place("actuator.backlash_rad"),))
-        trial = _fit(logs, step, [*started, lash], without.delay_s, 12)
+        trial = _fit(logs, step, [*started, _lash(start)], without.delay_s, 12)
         if trial.misfit < best.misfit:
             best = trial
     if "backlash_rad" in best.values:
-        best = _shaken(logs, step, [*started, lash], best)
+        best = _shaken(logs, step, [*started, _lash(_BACKLASH_STARTS[-1])], best)
     clearly = best.misfit < _CLEARLY * without.misfit and best.values.get("backlash_rad", 0.0) > _SEEN_RAD
     return best if clearly else without
 

@@ -263,3 +263,47 @@ def test_a_found_robot_has_steps_that_go_into_its_control_step(period_s: float) 
     assert found.sim_dt_s <= 0.002 + 1e-12
     plain = in_steps_of(fine(RESILIENT_SERVO, period_s), RESILIENT_SERVO)
     assert plain.sim_dt_s == RESILIENT_SERVO.sim_dt_s
+
+
+VARIED = {
+    "tangential_ns_m": 1.15, "normal_ns_m": 0.85, "tangential_coulomb": 1.15, "normal_coulomb": 0.85, "kp": 0.8, "kd": 1.2,
+}  # fmt: skip
+"""Factors on what the nominal robot has."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "model", "bus_s"), [("sts3215", "STS3215", 0.002), ("sm8524bl", "SM8524BL", 0.012)])
+def test_the_page_s_steps_find_the_robot_of_each_configuration(
+    name: str, model: str, bus_s: float, tmp_path: Path
+) -> None:
+    """Baud rate, bus period, limits and gaits are those that a user has; the robot differs from its file."""
+    settings = load_yaml(ROOT / f"configs/hardware/{name}.yaml")
+    nominal = load_robot(settings["robot"])
+    varied = {
+        place: {one: VARIED[one] * getattr(part, one) for one in VARIED if getattr(part, one, 0.0) > 0.0}
+        for place, part in (("friction", nominal.friction), ("actuator", nominal.actuator))
+    }
+    real = replace(
+        nominal, name="real", friction=replace(nominal.friction, **varied["friction"]),
+        actuator=replace(nominal.actuator, delay_s=0.01, **varied["actuator"]),
+    )  # fmt: skip
+    dump_yaml(real, tmp_path / "real.yaml")
+    dump_yaml(nominal, tmp_path / "nominal.yaml")
+    told = {
+        "robot": tmp_path / "real.yaml", "connection.port": "memory", "connection.calibration": "null",
+        "connection.pose.kind": "truth", "connection.latch": tmp_path / "estop", "connection.servo_model": model,
+    }  # fmt: skip
+    words = ["--config", str(ROOT / f"configs/hardware/{name}.yaml"), "--seconds", "10", "--plain"]
+    words += ["--controller", str(ROOT / f"configs/controllers/{nominal.name}/cc.yaml")]
+    words += [word for key, value in told.items() for word in ("--set", f"{key}={value}")]
+    logs = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
+    assert main(["log", *words, "--log", logs[0]]) == 0
+    assert main(["log", *words, "--log", logs[1], "--set", "controller.frequency_rad_s=2"]) == 0
+    code, found = identify(tmp_path, logs, nominal)
+    assert code == 0
+    truth = varied["friction"] | varied["actuator"]
+    assert found["values"].keys() == truth.keys()
+    for one, value in truth.items():
+        off = abs(found["values"][one] / value - 1.0)
+        assert off <= max(0.05, found["relative_std"][one]), one
+    assert found["delay_s"] == pytest.approx(0.01 + bus_s, abs=max(0.003, found["delay_std_s"]))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import python_st3215
 import rustypot
 import scservo_sdk as scs
 import serial
@@ -188,6 +189,27 @@ def test_rustypot(port: str) -> None:
     assert servos.sync_read_present_temperature(IDS) == [25, 25, 25]
     servos.sync_write_torque_enable(IDS, [False] * 3)
     assert not any(servos.sync_read_torque_enable(IDS))
+
+
+# --- python-st3215: a driver of its own ------------------------------------------------------------------------------
+
+
+def test_python_st3215(port: str) -> None:
+    with python_st3215.ST3215(port, read_timeout=0.1, retry_count=10) as line:
+        assert line.list_servos(0, 7) == IDS
+        servos = [line.wrap_servo(one) for one in IDS]
+        for servo, goal in zip(servos, (2110, 2220, 2330), strict=True):
+            servo.sram.torque_enable()
+            servo.sram.write_target_location(goal)
+        for servo, goal in zip(servos, (2110, 2220, 2330), strict=True):
+            assert until_equal(servo.sram.read_current_location, goal) == goal
+        line.broadcast.sram.sync_write_target_location(dict.fromkeys(IDS, 2000))
+        told = dict.fromkeys(IDS, 2000)
+        assert until_equal(lambda: line.broadcast.sram.sync_read_current_location(IDS), told) == told
+        for servo in servos:
+            servo.sram.torque_disable()
+            assert until_equal(servo.sram.read_torque_switch, 0) == 0
+        assert servos[0].eeprom.read_id() == 1
 
 
 # --- feetech-cli -----------------------------------------------------------------------------------------------------
