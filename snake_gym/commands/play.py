@@ -1,6 +1,6 @@
 """Command ``play``: drive a robot, break and mend its joints, move its target, and watch a controller cope.
 
-snake-gym play Waypoints                                   a gait, steered with the arrow keys
+snake-gym play Waypoints                                   gaits that you drive: arrows, G, a gamepad
 snake-gym play Waypoints --controller fault_aware
 snake-gym play Waypoints --policy resilient_servo_locked_joints
 snake-gym play ObstacleField --policy runs/mine --env configs/env/pegboard.yaml
@@ -26,11 +26,16 @@ from snake_gym.benchmark.evaluate import load_policy
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, classical_entrant, learned_entrant, make_scenarios
 from snake_gym.commands.env_options import env_parser, read_env
 from snake_gym.config import ConfigError, locate, prepare_file, run_program, to_dict, write_atomic
+from snake_gym.controllers import make_controller
+from snake_gym.controllers.driving import DrivenGaits
+from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.envs.vector_env import SnakeVectorEnv
-from snake_gym.interface.actions import GAIT_ACTIONS, ActionConfig
+from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import Policy, ZeroResidual
 from snake_gym.render.frames import standing
-from snake_gym.render.play_window import FPS, PlayWindow
+from snake_gym.render.helm import Gamepad, Helm
+from snake_gym.render.play_window import PlayWindow
+from snake_gym.render.robot_window import FPS
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import JOINT_KINDS
 from snake_gym.tasks.task import EnvConfig
@@ -89,9 +94,12 @@ def make_player(
         if config.action.kind == "residual":
             env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=config)
             return env, ZeroResidual(env.core.decoder.size), str(config.action.controller.get("kind", "controller"))
-        gait = config.action if config.action.kind == "gait" else ActionConfig(kind="gait")
-        by_hand = replace(config, action=gait)
-        return SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=by_hand), None, BY_HAND
+        by_hand = replace(config, action=ActionConfig(kind="residual"))
+        env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=by_hand)
+        spec = env.core.spec
+        gaits = {kind: make_controller({"tuned": kind}, spec) for kind in tuned_kinds(spec)}
+        env.core.use_controller(DrivenGaits(gaits or {"cc": make_controller("cc", spec)}, spec))
+        return env, None, BY_HAND
     settings = to_dict(config)
     robot, action = settings.pop("robot"), settings.pop("action")
     benchmark = BenchmarkConfig(env_id=env_id, episodes=1, seed=seed, robot=robot, action=action, env=settings)
@@ -111,34 +119,19 @@ def find_policy(name: str) -> str:
     return str(shipped) if not Path(name).exists() and Path(name).name == name and shipped.is_dir() else name
 
 
-class Gait:
-    """Wave that is steered by hand; shares of the largest values of ``action.*``."""
-
-    def __init__(self) -> None:
-        self.frequency, self.offset = 0.5, 0.0
-
-    def change(self, key: str) -> None:
-        """Let an arrow key steer."""
-        side, faster = {"left": (1, 0), "right": (-1, 0), "up": (0, 1), "down": (0, -1)}[key]
-        self.offset = min(max(round(self.offset + 0.1 * side, 6), -1.0), 1.0)
-        self.frequency = min(max(round(self.frequency + 0.1 * faster, 6), 0.0), 1.0)
-
-    def action(self) -> NDArray[np.float32]:
-        """Return the action (1, 4)."""
-        values = {"amplitude": 0.0, "frequency": 2.0 * self.frequency - 1.0, "phase_shift": 0.4, "offset": self.offset}
-        return np.array([[values[name] for name in GAIT_ACTIONS]], np.float32)
-
-
 class Session:
     """One player's world: what he has pressed, and what it has come to.
 
-    ``policy`` None: a gait that the arrow keys steer. A frame shows the robot between its last two control steps.
+    ``policy`` None: the player drives; the arrow keys and a gamepad steer. A frame shows the robot between its last two
+    control steps.
     """
 
     def __init__(self, env: SnakeVectorEnv, policy: Policy | None, name: str, seed: int, window: PlayWindow) -> None:
         self.env, self.core, self.name, self.window = env, env.core, name, window
         self.dt_s = self.core.spec.control_dt_s
-        self.gait = Gait()
+        own = self.core.decoder.controller
+        self.helm = Helm(own.names if isinstance(own, DrivenGaits) else (), pace=1.0)
+        self.pad = Gamepad(window.pygame, self.helm)
         self._policy, self._seed = policy, seed
         self.selected, self.speed, self.paused, self.helping, self.over = 0, 1.0, False, False, False
         self.message = ""
@@ -160,7 +153,8 @@ class Session:
         if not self.core.live[0]:
             return
         if self._policy is None:
-            action: NDArray[Any] = self.gait.action()
+            self.helm.write(self.core.decoder_state)
+            action: NDArray[Any] = np.zeros((1, self.core.decoder.size), np.float32)
         else:
             action, self._carried = self._policy.predict(self._obs, self._carried, self._start, deterministic=True)
         self._start = np.zeros(1, bool)
@@ -214,6 +208,8 @@ class Session:
                 self.move_target(self.window.world_at(event.pos))
             elif event.type == pygame.MOUSEBUTTONUP and event.button == 1 and self._dragging:
                 self._dragging, self.window.camera.fixed = False, self._held
+            elif self.pad.handle(event) == "stop":
+                self.paused = True
         except ConfigError as error:
             self.message = str(error)
 
@@ -244,7 +240,7 @@ class Session:
     def arrow(self, key: str) -> None:
         """Steer: the gait, or else the target, around the robot and away from it."""
         if self._policy is None:
-            self.gait.change(key)
+            self.helm.arrow(key)
             return
         here = self.core.task.point(self.core.robot.state)[0]
         gap = self.core.task.goal().target_xy_w[0] - here
@@ -252,6 +248,14 @@ class Session:
         angle += {"left": _TURN_RAD, "right": -_TURN_RAD}.get(key, 0.0)
         distance = max(distance * {"up": 1.1, "down": 1.0 / 1.1}.get(key, 1.0), _SHORTEST_M)
         self.move_target(here + distance * np.array([math.cos(angle), math.sin(angle)]))
+
+    def next_gait(self) -> None:
+        """Change to the next gait. Raises ConfigError where a controller plays."""
+        if self._policy is not None:
+            raise ConfigError(
+                f"{self.name} plays; gaits are changed where you drive, without --controller and --policy"
+            )
+        self.helm.next_gait()
 
     def single_step(self) -> None:
         """Pause, and advance one control step."""
@@ -292,11 +296,7 @@ class Session:
             f"{math.degrees(core.robot.joint_angle()[0, j]):.0f} deg",
         ]  # fmt: skip
         if self._policy is None:
-            action = core.config.action
-            lines.append(
-                f"arrows: frequency {self.gait.frequency * action.frequency_max_rad_s:.1f} rad/s, "
-                f"offset {math.degrees(self.gait.offset * action.offset_max_rad):.0f} deg"
-            )
+            lines.append(f"arrows, G: {self.helm.text()}")
         elif task.target_moves:
             lines.append("arrows, mouse: move the target")
         return lines
@@ -317,8 +317,9 @@ def _set(name: str, change: Callable[[Session], Any]) -> Callable[[Session, str]
 
 
 KEYS = (
-    Key(("left", "right"), "left, right", "steer: the gait's offset, or the target around the robot", Session.arrow),
-    Key(("up", "down"), "up, down", "the gait's frequency, or the target farther away or nearer", Session.arrow),
+    Key(("left", "right"), "left, right", "steer the gait, or move the target around the robot", Session.arrow),
+    Key(("up", "down"), "up, down", "the gait's pace, or the target farther away or nearer", Session.arrow),
+    Key(("g",), "G", "by hand: the next gait", lambda session, _: session.next_gait()),
     Key(tuple("1234567890"), "1 ... 9, 0", "select joint 1 to 10, counted from the tail",
         lambda session, name: session.select_number(int(name) or 10)),
     Key(("tab",), "Tab", "select the next joint",
@@ -345,6 +346,7 @@ MOUSE = (
     ("left button", "click or drag: move the current target"),
     ("right button", "select the nearest joint"),
     ("wheel", "zoom"),
+    ("gamepad", "by hand: left stick steers, A is the next gait, B pauses"),
 )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from snake_gym.config import ConfigError, find_config, load_yaml
+from snake_gym.controllers.base import CONTROLLERS
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import robot_note
 from snake_gym.robot.presets import PRESETS
@@ -40,6 +41,11 @@ class Tuning:
 def tuned_file(robot: str, kind: str) -> Path:
     """Return the path of a controller's tuned parameters for a robot of that name, see ``find_config``."""
     return find_config(TUNED / robot / f"{kind}.yaml")
+
+
+def tuned_kinds(spec: RobotSpec) -> list[str]:
+    """Return the controllers that have parameters tuned for a robot of the name of ``spec``."""
+    return [kind for kind in CONTROLLERS if tuned_file(spec.name, kind).is_file()]
 
 
 def find_tuned(kind: str, spec: RobotSpec, tune_with: str | None = None) -> Path:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,47 @@ class RecordedSurroundings:
     """(T, B) [m] ranges that the scanner measured."""
     force_w: FloatArray
     """(T, N, 2) [N] contact force on each link, world frame."""
+
+
+@dataclass(frozen=True)
+class RecordedGround:
+    """Ground of a robot that moves in space; lengths in m, world frame, z up, quaternions as (w, x, y, z)."""
+
+    tilt: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    """Orientation of the plane through the origin."""
+    heights_m: FloatArray | None = None
+    """(rows along y, columns along x) heights of a field in place of the plane; None: the plane."""
+    size_m: tuple[float, float] = (0.0, 0.0)
+    """Sides of the field along x and y."""
+    middle_m: tuple[float, float] = (0.0, 0.0)
+    """Middle of the field."""
+    boxes: FloatArray = field(default_factory=lambda: np.zeros((0, 10)))
+    """(B, 10) boxes: middle (3), orientation (4), half sides (3)."""
+    poles: FloatArray = field(default_factory=lambda: np.zeros((0, 9)))
+    """(P, 9) cylinders along their own z axis: middle (3), orientation (4), radius, half length."""
+
+
+@dataclass(frozen=True)
+class RecordedBody:
+    """Motion and shape of a robot that moves in space: N links, J = N - 1 joints, world frame, z up."""
+
+    link_xyz: FloatArray
+    """(T, N, 3) [m] middles of the links, tail first."""
+    link_quaternion: FloatArray
+    """(T, N, 4) orientations of the links (w, x, y, z); a link's x axis points along it, towards the head."""
+    joint_angle: FloatArray
+    """(T, J) [rad] joint angles."""
+    joint_axis: tuple[Literal["y", "z"], ...]
+    """Axis of each joint in the frame of the link behind it: z of a yaw, y of a pitch joint."""
+    joint_limit_rad: FloatArray
+    """(J,) largest angle to either side; inf: none."""
+    half_length_m: FloatArray
+    """(N,) half of the distance between a link's ends."""
+    section_m: tuple[float, float]
+    """Width and height of a link."""
+    rounded: bool = True
+    """True for links that are round, False for boxes."""
+    ground: RecordedGround = field(default_factory=RecordedGround)
 
 
 @dataclass(frozen=True)
@@ -62,6 +103,8 @@ class Recording:
     """(T, J) fault of each joint at that time, 0: healthy."""
     around: RecordedSurroundings | None = None
     """Surroundings; None: an empty plane, and no sensor for them."""
+    body: RecordedBody | None = None
+    """Motion in space; None: the robot is planar, and ``link_angle`` and ``head_xy`` tell all."""
 
 
 class Recorder:

@@ -2,54 +2,31 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from snake_gym.config import ConfigError
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.recording import observe_surroundings
 from snake_gym.render import palette
-from snake_gym.render.frames import FrameRenderer, load_pygame
-from snake_gym.render.palette import blend, rgb
+from snake_gym.render.palette import rgb
+from snake_gym.render.robot_window import SIZE, RobotWindow
 from snake_gym.render.sketch import Sketch
 from snake_gym.render.surroundings import surroundings_at
 from snake_gym.robot.spec import FloatArray
 
-SIZE = (960, 720)
-FPS = 30
 _COLUMN, _GAUGE = 22.0, 64.0
 """Largest width of a joint's gauge, and its height [pixel]."""
 
 
-class PlayWindow:
+class PlayWindow(RobotWindow):
     """Window on the first world of an env. Raises ConfigError where pygame or a display is missing."""
 
     def __init__(self, core: SnakeCore, title: str = "snake_gym") -> None:
-        self.pygame, self._core = load_pygame(), core
-        self._renderer = FrameRenderer(core.spec, size=SIZE)
-        self.camera = self._renderer.camera
+        super().__init__(core.spec, title)
+        self._core = core
         self._limit = np.minimum(core.spec.joint_limit_rad, core.spec.joints("joint_stop_rad"))
         self._colours = palette.fault_colours()
-        try:
-            self.pygame.display.init()
-            self._window = self.pygame.display.set_mode(SIZE)
-        except self.pygame.error as error:
-            self.pygame.display.quit()
-            why = f"play cannot open a window ({error})"
-            raise ConfigError(f"{why}; without a display, SDL_VIDEODRIVER=dummy makes one in memory") from None
-        self.pygame.display.set_caption(title)
-        self._clock = self.pygame.time.Clock()
-
-    def world_at(self, pixel: Any) -> FloatArray:
-        """Return the place (2,) [m] under a pixel of the window."""
-        return self.camera.to_world(np.asarray(pixel, np.float64) * Sketch.scale)
-
-    def wait(self) -> float:
-        """Wait until the next frame is due; return the time since the last one [s]."""
-        return float(self._clock.tick(FPS)) / 1000.0
 
     def show(
         self, theta: FloatArray, head_xy: FloatArray, trail: FloatArray, text: Sequence[str], selected: int,
@@ -64,29 +41,11 @@ class PlayWindow:
         def draw_over(sketch: Sketch, joints: FloatArray) -> None:
             self._draw_range(sketch, joints, theta, selected)
             self._draw_gauges(sketch, selected)
-            width, height = self.camera.pixels.tolist()
-            if message:
-                label = sketch.font.render(message, True, rgb(palette.VERMILION))
-                sketch.label(label, ((width - label.get_width()) / 2.0, height - 2.5 * label.get_height()))
-            if panel:
-                self._draw_panel(sketch, panel)
 
-        frame = self._renderer.paint(
-            theta, head_xy, task.targets_xy[0], int(task.index[0]), trail, core.robot.acting_kind()[0], text,
-            task.radius_m, seen, over=draw_over,
+        self.picture(
+            theta, head_xy, task.targets_xy[0], int(task.index[0]), trail, core.robot.acting_kind()[0], text, message,
+            panel, task.radius_m, seen, draw_over,
         )  # fmt: skip
-        self._window.blit(frame, (0, 0))
-        self.pygame.display.flip()
-
-    def png(self) -> bytes:
-        """Return what the window shows as a PNG file."""
-        buffer = io.BytesIO()
-        self.pygame.image.save(self._window, buffer, "play.png")
-        return buffer.getvalue()
-
-    def close(self) -> None:
-        """Close the window."""
-        self.pygame.display.quit()
 
     def _draw_range(self, sketch: Sketch, joints: FloatArray, theta: FloatArray, j: int) -> None:
         """Draw the joints' numbers, and the directions that the limits of joint ``j`` let the link ahead have."""
@@ -136,19 +95,3 @@ class PlayWindow:
             sketch.canvas.blit(label, (x - label.get_width() / 2.0, top + height + 4.0 * unit))
         right = self.camera.pixels[0] - 0.4 * column - title.get_width()
         sketch.canvas.blit(title, (right, top + height + 20.0 * unit))
-
-    def _draw_panel(self, sketch: Sketch, rows: Sequence[tuple[str, str]]) -> None:
-        line = 1.3 * sketch.font.get_height()
-        labels = [[sketch.font.render(text, True, rgb(palette.INK)) for text in row] for row in rows]
-        first, second = (max(row[i].get_width() for row in labels) for i in (0, 1))
-        width, height = first + second + 3.0 * line, line * (len(rows) + 1)
-        x, y = (self.camera.pixels - np.array([width, height])) / 2.0
-        ground = self.pygame.Surface((width, height))
-        ground.fill(rgb(palette.PAPER))
-        ground.set_alpha(235)
-        sketch.canvas.blit(ground, (x, y))
-        frame = blend(palette.INK, palette.PAPER, 0.5)
-        self.pygame.draw.rect(sketch.canvas, rgb(frame), (x, y, width, height), sketch.width(1.0))
-        for i, (keys, meaning) in enumerate(labels):
-            sketch.canvas.blit(keys, (x + line, y + (i + 0.5) * line))
-            sketch.canvas.blit(meaning, (x + 2.0 * line + first, y + (i + 0.5) * line))

@@ -1,11 +1,13 @@
-"""Page that plays recorded motion: one self-contained HTML file, policies side by side.
+"""Page that plays recorded motion: one self-contained HTML file, policies side by side, from above or in space.
 
-Frame: world x to the right, y up. The page holds whole millimetres and milliradians, and draws between samples by
-linear interpolation. Its markup, style and script are the files in ``assets``.
+Frame: world x to the right, y up; in space z up. The page holds whole millimetres and milliradians, and draws between
+samples by linear interpolation. Its markup, style and scripts are the files in ``assets``; three.js is packed there,
+and ``assets/three.txt`` says how. The page unpacks it when somebody asks for the view in space.
 """
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import re
@@ -16,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.envs.recording import RecordedSurroundings, Recording
+from snake_gym.envs.recording import RecordedBody, RecordedSurroundings, Recording
 from snake_gym.render.palette import fault_colours, fault_name, policy_colours
 from snake_gym.render.surroundings import force_arrows, outline
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.robot.spec import FloatArray, RobotSpec
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -46,19 +48,26 @@ def replay_page(title: str, scenes: Sequence[Scene], note: str = "") -> str:
         data["scenes"].append({"label": scene.label, "policies": policies})
     # "</" would end the script element, "<!--" would start a comment in it.
     payload = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    page, style, player = ((ASSETS / f"replay.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
-    parts = {"title": html.escape(title), "note": html.escape(note), "style": style, "player": player, "data": payload}
+    page, style, space, player = (
+        (ASSETS / name).read_text(encoding="utf-8")
+        for name in ("replay.html", "replay.css", "replay_space.js", "replay.js")
+    )
+    parts = {
+        "title": html.escape(title), "note": html.escape(note), "style": style, "space": space, "player": player,
+        "data": payload, "three": base64.b64encode((ASSETS / "three.min.js.gz").read_bytes()).decode(),
+    }  # fmt: skip
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], page)
 
 
 def _policy(recording: Recording, colour: str) -> dict[str, Any]:
     last = min(int(recording.target.max()) + 1, len(recording.targets_xy) - 1)
-    kinds = recording.fault_kind
+    kinds, body = recording.fault_kind, recording.body
     changes = [0, *(np.flatnonzero((kinds[1:] != kinds[:-1]).any(axis=1)) + 1).tolist()]
     data = {
         "name": recording.name,
         "colour": colour,
-        "half_mm": _whole(recording.spec.links("link_half_length_m")),
+        "half_mm": _whole(recording.spec.links("link_half_length_m") if body is None else body.half_length_m),
+        "limit_mrad": _limits(recording.spec) if body is None else _finite(body.joint_limit_rad),
         "radius_mm": _whole(recording.radius_m),
         "targets_mm": _whole(recording.targets_xy[: last + 1]),
         "time_ms": _whole(recording.time_s),
@@ -69,7 +78,36 @@ def _policy(recording: Recording, colour: str) -> dict[str, Any]:
         "progress_mm": _whole(recording.progress_m),
         "faults": [[at, kinds[at].tolist()] for at in changes],
     }
+    if body is not None:
+        data["body"] = _body(body)
     return data if recording.around is None else {**data, "around": _surroundings(recording.around, recording.spec)}
+
+
+def _limits(spec: RobotSpec) -> list[int | None]:
+    return _finite(np.minimum(spec.joint_limit_rad, spec.joints("joint_stop_rad")))
+
+
+def _finite(limits: FloatArray) -> list[int | None]:
+    """Return limits in thousandths; None where there is none."""
+    return [_whole(limit) if np.isfinite(limit) else None for limit in limits]
+
+
+def _body(body: RecordedBody) -> dict[str, Any]:
+    ground = body.ground
+    return {
+        "at_mm": _whole(body.link_xyz),
+        "turn": _whole(10.0 * body.link_quaternion),
+        "joint_mrad": _whole(body.joint_angle),
+        "axis": list(body.joint_axis),
+        "section_mm": _whole(body.section_m),
+        "rounded": body.rounded,
+        "tilt": list(ground.tilt),
+        "heights_mm": None if ground.heights_m is None else _whole(ground.heights_m),
+        "size_mm": _whole(ground.size_m),
+        "middle_mm": _whole(ground.middle_m),
+        "boxes": np.round(ground.boxes, 4).tolist(),
+        "poles": np.round(ground.poles, 4).tolist(),
+    }
 
 
 def _surroundings(around: RecordedSurroundings, spec: RobotSpec) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from snake_gym.envs.task_settings import build_env
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.render import palette
 from snake_gym.render.palette import rgb
-from snake_gym.render.play_window import FPS, SIZE, PlayWindow
+from snake_gym.render.play_window import PlayWindow
+from snake_gym.render.robot_window import FPS, SIZE
 from snake_gym.render.sketch import Sketch
 from snake_gym.simulation.fault_kinds import JOINT_KINDS
 
@@ -197,15 +198,42 @@ def test_arrows_turn_the_target_of_a_controller_and_the_controller_follows(play:
     assert (one.core.robot.state.link_angle != other.core.robot.state.link_angle).any()
 
 
-def test_arrows_steer_a_gait_by_hand(play: Any) -> None:
+def test_arrows_drive_and_g_changes_the_gait_without_a_jump(play: Any) -> None:
     player = play()
-    target = player.core.task.goal().target_xy_w.copy()
-    player.press("right", "right", "right", "down", "down", "down", "down", "down", "down")
-    np.testing.assert_array_equal(player.core.task.goal().target_xy_w, target)
+    target, core = player.core.task.goal().target_xy_w.copy(), player.core
+    player.press(*["right"] * 8, "g")
+    np.testing.assert_array_equal(core.task.goal().target_xy_w, target)
+    angle, references = float(core.robot.state.link_angle[0].mean()), []
+    for _ in range(120):
+        player.session.pass_time(1.0 / FPS)
+        references.append(core.reference[0].copy())
+    player.session.draw()
+    steps = np.diff(np.array(references), axis=0)
+    assert np.abs(steps).max() <= 2.0 * np.pi * player.session.dt_s and np.abs(steps).max() > 0.05
+    assert float(core.robot.state.link_angle[0].mean()) < angle - 0.5  # turned to the right
+    assert core.decoder_state["gait"][0] == 1 and core.decoder.controller.names[1] in " ".join(player.session.text())
+    player.press(*["down"] * 10)
     player.wait(90)
-    assert np.ptp(angles_over(player, 30)) > 0.1  # bent to one side
-    still = angles_over(player, 30)
-    assert np.ptp(still, axis=0).max() < 0.05 and abs(still[-1].mean()) > 0.1  # frequency 0: the wave stands
+    assert np.ptp(angles_over(player, 30), axis=0).max() < 0.05  # pace 0: the wave stands
+
+
+def test_a_gamepad_drives_and_pauses(play: Any) -> None:
+    player = play()
+    pg, helm = player.pygame, player.session.helm
+    player.mouse(pg.JOYAXISMOTION, instance_id=4, axis=0, value=0.2)
+    assert helm.steering == 0.0, "one that lies around steers nothing"
+    player.mouse(pg.JOYAXISMOTION, instance_id=4, axis=0, value=0.75)
+    player.mouse(pg.JOYAXISMOTION, instance_id=4, axis=1, value=-0.5)
+    player.mouse(pg.JOYAXISMOTION, instance_id=5, axis=1, value=1.0)  # somebody else's
+    player.mouse(pg.JOYBUTTONDOWN, instance_id=4, button=0)
+    assert (helm.steering, helm.pace, helm.gait) == (-0.75, 0.5, 1)
+    player.wait(30)
+    state = player.core.decoder_state
+    assert (state["asked_steering"][0], state["asked_pace"][0], state["asked_gait"][0]) == (-0.75, 0.5, 1.0)
+    player.mouse(pg.JOYAXISMOTION, instance_id=4, axis=1, value=0.02)
+    assert helm.pace == 0.0 and not player.session.paused
+    player.mouse(pg.JOYBUTTONDOWN, instance_id=5, button=1)
+    assert player.session.paused
 
 
 def test_pause_stops_time_and_single_steps_and_speed_change_it(play: Any) -> None:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import io
 import itertools
 import json
 import math
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
-from snake_gym.envs.recording import Recording
+from snake_gym.envs.recording import RecordedBody, RecordedGround, Recording
 from snake_gym.physics.faults import BIASED, DEAD, FAULT_CODES, HEALTHY, NOISY
 from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer
 from snake_gym.render.palette import MUTED, fault_colours, policy_colours, rgb
 from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired
-from snake_gym.render.replay import Scene, replay_page
+from snake_gym.render.replay import ASSETS, Scene, replay_page
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
 
 N_TIMES = 21
@@ -79,8 +84,75 @@ def test_the_page_is_well_formed_and_asks_for_nothing_outside() -> None:
     assert page.open == []
     for tag, attributes in page.attributes:
         assert not {"src", "href", "action", "data", "srcset"} & attributes.keys(), (tag, attributes)
+    library = gzip.decompress(base64.b64decode(page.text["three"])).decode()
+    assert not re.search(r"fetch\(|XMLHttpRequest|import\(|</script", library)
+    text = text.replace(page.text["three"].strip(), "")
     assert not re.search(r"https?:|//[a-z]|url\(|@import|fetch\(|XMLHttpRequest|import\(", text)
     assert "{{" not in text
+
+
+def test_the_library_has_what_the_view_in_space_uses_and_stays_small() -> None:
+    packed = (ASSETS / "three.min.js.gz").read_bytes()
+    library, note = gzip.decompress(packed).decode(), (ASSETS / "three.txt").read_text()
+    used = set(re.findall(r"THREE\.(\w+)", (ASSETS / "replay_space.js").read_text()))
+    assert len(used) > 20
+    assert {name for name in used if f"{name}:()=>" not in library or not re.search(rf"\b{name}\b", note)} == set()
+    assert len(packed) < 130_000 and "Permission is hereby granted" in note
+
+
+def turning_body() -> RecordedBody:
+    """A body of two links in space: it yaws and pitches, and its joint is once beyond its limit."""
+    turn = np.array([[1.0, 0.0, 0.0, 0.0], [np.cos(0.2), 0.0, -np.sin(0.2), 0.0], [np.cos(0.5), 0.0, 0.0, np.sin(0.5)]])
+    link_xyz = np.zeros((3, 2, 3))
+    link_xyz[:, 1, 0], link_xyz[1, :, 2] = 0.2, 0.1
+    ground = RecordedGround(heights_m=np.array([[0.0, 0.1], [0.2, 0.3]]), size_m=(1.0, 2.0))
+    angle, limit = np.array([[0.0], [-1.0], [0.4]]), np.array([0.9])
+    turns = np.stack([turn, turn], axis=1)
+    return RecordedBody(link_xyz, turns, angle, ("y",), limit, np.full(2, 0.1), (0.05, 0.06), ground=ground)
+
+
+def in_space() -> Recording:
+    body, flat = turning_body(), recording()
+    short = {name: getattr(flat, name)[:3] for name in ("time_s", "head_xy", "point_xy", "target", "progress_m")}
+    return replace(flat, body=body, link_angle=np.zeros((3, 2)), fault_kind=np.zeros((3, 1), np.int64), **short)
+
+
+def test_the_page_holds_motion_in_space() -> None:
+    page = replay_page("t", [Scene("s", (in_space(), recording()))])
+    policy, flat = page_data(Page(page))["scenes"][0]["policies"]
+    assert policy["body"]["at_mm"][1] == [[0, 0, 100], [200, 0, 100]]
+    assert policy["body"]["turn"][1][0] == [9801, 0, -1987, 0]
+    assert policy["body"]["heights_mm"] == [[0, 100], [200, 300]] and policy["half_mm"] == [100, 100]
+    assert policy["limit_mrad"] == [900] and "body" not in flat and flat["limit_mrad"] == [1571] * 9
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="runs the page's script with node")
+def test_the_player_finds_joints_beyond_their_limits_and_sees_bodies_in_space_from_above(tmp_path: Path) -> None:
+    bent = recording()
+    bent.link_angle[5, 6:] += 2.0
+    data = page_data(Page(replay_page("t", [Scene("s", (in_space(), bent))])))
+    player = (ASSETS / "replay.js").read_text().partition("\nreadColours();\n")[0]
+    asked = """
+const [space, flat] = data.scenes[0].policies, times = flat.time_ms;
+console.log(JSON.stringify({
+  flat: times.map(t => beyond(flat, sampleAt(flat, t)).indexOf(true)),
+  space: [0, 200, 400].map(t => beyond(space, sampleAt(space, t))[0]),
+  above: [200, 400].map(t => bodyPoints(space, sampleAt(space, t))),
+  between: sampleAt(space, 300).turn[0],
+}));"""
+    document = f"const document = {{ getElementById: () => ({{ textContent: {json.dumps(json.dumps(data))} }}) }};\n"
+    (tmp_path / "asked.js").write_text(document + player + asked)
+    done = subprocess.run(["node", str(tmp_path / "asked.js")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [k for k, joint in enumerate(told["flat"]) if joint >= 0] == [5] and told["flat"][5] == 5
+    assert told["space"] == [False, True, False]
+    along = 0.1 * math.cos(0.4)  # pitched by 0.4 rad: shorter from above
+    np.testing.assert_allclose(told["above"][0], [[-along, 0], [along, 0], [0.2 + along, 0]], atol=1e-4)
+    yawed = [0.1 * math.cos(1.0), 0.1 * math.sin(1.0)]
+    np.testing.assert_allclose(told["above"][1][1], yawed, atol=1e-4)
+    half_way = np.array([np.cos(0.2) + np.cos(0.5), 0.0, -np.sin(0.2), np.sin(0.5)])
+    np.testing.assert_allclose(told["between"], half_way / np.linalg.norm(half_way), atol=1e-3)
 
 
 def test_the_page_holds_the_motion() -> None:
@@ -100,7 +172,7 @@ def test_names_cannot_break_the_page() -> None:
     nasty = "</script><script>alert(1)</script><!-- {{data}} & \u2028"
     page = Page(replay_page(nasty, [Scene(nasty, (replace(recording(), name=nasty),))], nasty))
     assert page.open == []
-    assert sum(tag == "script" for tag, _ in page.attributes) == 2
+    assert sum(tag == "script" for tag, _ in page.attributes) == 4
     assert page_data(page)["scenes"][0]["policies"][0]["name"] == nasty
     assert page.text["h1"].startswith("</script>")
 

@@ -16,6 +16,7 @@ from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.commands.options import add_settings, ending_by_signal, read_settings
 from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.run.connection import EMULATED
+from snake_gym.hardware.run.driving import Driver, FreeCourse, LetGo
 from snake_gym.hardware.run.key_watch import KeyWatch
 from snake_gym.hardware.run.live_view import LineView, Timing, make_view
 from snake_gym.hardware.run.record import PARTIAL, RecordWriter, imposed_by
@@ -65,37 +66,45 @@ def read_target(text: str) -> tuple[float, float]:
     return x, y
 
 
-def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool) -> int:
+def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, driver: Driver | None = None) -> int:
     """Drive the robot. Return 0: done; 1: it stopped, may not move, or may still have torque; 130: interrupted.
 
-    A robot that did not come up leaves no log.
+    A robot that did not come up leaves no log. With a ``driver`` there are no targets.
     """
     for note in plan.notes:
         print(f"note: {note}", file=sys.stderr)
     stop, timing = config.connection.stop(), Timing(config.connection.period_s)
     path = None if log == "none" else new_log(log)
     with ending_by_signal(), KeyWatch(stop), contextlib.ExitStack() as closing:
-        loop, connected = open_loop(plan.contract, config, emulate)
+        free = None if driver is None else FreeCourse(config.course, plan.contract.decoder.spec)
+        loop, connected = open_loop(plan.contract, config, emulate, free)
         closing.callback(connected.close)
-        body, course = loop.body, loop.course
+        if driver is not None:
+            driver.take(loop, stop)
+        body, course, ended = loop.body, loop.course, False
         writer = None if path is None else _writer(config, plan, path)
 
         def tell(sample: BodySample) -> None:
             timing.cycle(sample.cycle_s)
             if writer is not None:
                 writer.cycle(sample)
+            if driver is not None and not ended:
+                driver.look(sample)
 
         body.watch = tell
         where = config.connection.port + (" (emulated)" if config.connection.port in EMULATED else "")
         view = make_view(f"{plan.name} on {loop.spec.name}, {where}", plain=plain)
         reason, code, used_s, begun_s = INTERRUPTED, 130, time.process_time(), body.clock.now()
         try:
-            reason, code = _steps(config, loop, plan.policy, stop, timing, writer, view)
+            reason, code = _steps(config, loop, plan.policy, stop, timing, writer, view, driver)
+        except LetGo as told:
+            reason, code = str(told), told.code
         except BringUpError as error:
             reason, code = str(error), 1
         except KeyboardInterrupt:
             pass
         finally:
+            ended = True
             connected.close()
             passed_s = max(body.clock.now() - begun_s, 1e-9)
             view.close()
@@ -114,7 +123,8 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool) -> int:
     if not came_up:
         print(reason)
         return code
-    print(f"{reason}; progress {course.progress_m:.2f} m, {course.index} of {len(course.targets_xy)} targets")
+    targets = f", {course.index} of {len(course.targets_xy)} targets" if driver is None else ""
+    print(f"{reason}; progress {course.progress_m:.2f} m{targets}")
     if timing.n_cycles:
         off = [f"{1e3 * value:.2f} ms" for value in (timing.percentile(50), timing.percentile(99.9), timing.worst_s)]
         print(
@@ -128,7 +138,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool) -> int:
 
 def _steps(
     config: RunConfig, loop: RobotLoop, policy: Policy, stop: EmergencyStop, timing: Timing,
-    writer: RecordWriter | None, view: LineView,
+    writer: RecordWriter | None, view: LineView, driver: Driver | None = None,
 ) -> tuple[str, int]:  # fmt: skip
     """Step until the run ends. Return the reason and the exit code."""
     observation, clock = loop.reset(), loop.body.clock
@@ -139,6 +149,8 @@ def _steps(
     begun_s = clock.now()
     carried = None
     while True:
+        if driver is not None:
+            driver.steer()
         action, carried = policy.predict(observation, carried)
         record = loop.step(action)
         observation, now = record.observation, clock.now()

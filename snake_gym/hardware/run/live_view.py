@@ -97,7 +97,8 @@ class LineView:
     def _draw(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
         health, n_targets = step.body.health, len(course.targets_xy)
         parts = [f"{time_s:7.1f} s", _pose_text(step.pose)]
-        parts.append("arrived" if course.complete else f"target {course.index + 1}/{n_targets}{_away(course)}")
+        if n_targets:
+            parts.append("arrived" if course.complete else f"target {course.index + 1}/{n_targets}{_away(course)}")
         parts.append(f"progress {course.progress_m:.2f} m")
         load, hot = np.abs(health.load), health.temperature_c
         if np.isfinite(load).any():
@@ -164,6 +165,7 @@ class TableView(LineView):
         where = f"{time_s:.1f} s   {_pose_text(step.pose)}" + ("" if step.pose.valid else "   NO POSE")
         where += "   holding its shape" if step.held else ""
         way = f"target {min(course.index + 1, n_targets)} of {n_targets} ({x:.2f}, {y:.2f}) m{_away(course)}   "
+        way = way if n_targets else ""
         way += f"progress {course.progress_m:.2f} m"
         bus = f"bus: {timing.n_cycles} cycles, {timing.n_missed} missed, jitter 99.9 % "
         bus += f"{1e3 * timing.percentile(99.9):.2f} ms, worst {1e3 * timing.worst_s:.2f} ms; "

@@ -3,11 +3,11 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const byId = id => document.getElementById(id);
 const metres = mm => [mm[0] / 1000, mm[1] / 1000];
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-let scene = null, panels = [], now = 0, playing = false, last = null, whole = false, colours = {};
+let scene = null, panels = [], now = 0, playing = false, last = null, whole = false, colours = {}, inSpace = false;
 
 function readColours() {
   for (const name of ["paper", "card", "ink", "muted", "grid", "faint", "line", "body", "reached", "goal", "rock",
-                      "beam", "force"])
+                      "beam", "force", "beyond"])
     colours[name] = css("--" + name);
 }
 
@@ -25,14 +25,34 @@ function sampleAt(policy, t) {
   for (const [from, k] of policy.faults) if (from <= row) kinds = k;
   const angle = policy.angle_mrad[i].map((a, k) => mix(a, policy.angle_mrad[j][k]) / 1000);
   const pair = key => [0, 1].map(axis => mix(policy[key][i][axis], policy[key][j][axis]) / 1000);
-  return { row, angle, head: pair("head_mm"), point: pair("point_mm"), target: policy.target[row], kinds,
-           progress: mix(policy.progress_mm[i], policy.progress_mm[j]) / 1000 };
+  const s = { row, angle, head: pair("head_mm"), point: pair("point_mm"), target: policy.target[row], kinds,
+              progress: mix(policy.progress_mm[i], policy.progress_mm[j]) / 1000 };
+  if (!policy.body) return { ...s, joint: angle.slice(1).map((a, k) => a - angle[k]) };
+  const { at_mm: at, turn, joint_mrad: joint } = policy.body;
+  s.at = at[i].map((p, k) => p.map((v, axis) => mix(v, at[j][k][axis]) / 1000));
+  s.turn = turn[i].map((q, k) => {
+    const other = turn[j][k], sign = q.reduce((sum, v, c) => sum + v * other[c], 0) < 0 ? -1 : 1;
+    const mixed = q.map((v, c) => mix(v, sign * other[c])), size = Math.hypot(...mixed) || 1;
+    return mixed.map(v => v / size);
+  });
+  return { ...s, joint: joint[i].map((a, k) => mix(a, joint[j][k]) / 1000) };
 }
 
-// Ends of the links, tail first.
+// The joints that are further out than their limits, by more than what the page rounds.
+const beyond = (policy, s) =>
+  s.joint.map((a, k) => policy.limit_mrad[k] !== null && Math.abs(a) > (policy.limit_mrad[k] + 2) / 1000);
+
+// Ends of the links seen from above, tail first.
 function bodyPoints(policy, s) {
   const n = s.angle.length, points = new Array(n + 1);
   const half = k => policy.half_mm[k] / 1000;
+  if (s.at) {
+    const end = (k, side) => {
+      const [w, x, y, z] = s.turn[k], d = side * half(k);
+      return [s.at[k][0] + d * (1 - 2 * (y * y + z * z)), s.at[k][1] + d * 2 * (x * y + w * z)];
+    };
+    return [end(0, -1), ...s.at.map((_, k) => end(k, 1))];
+  }
   const along = (p, k, d) => [p[0] + d * Math.cos(s.angle[k]), p[1] + d * Math.sin(s.angle[k])];
   points[n] = along(s.head, n - 1, half(n - 1));
   for (let k = n - 1; k >= 0; k--) points[k] = along(points[k + 1], k, -2 * half(k));
@@ -92,6 +112,8 @@ function drawPanel(panel, ease) {
     v.centre = v.centre.map((c, i) => c + k * (want.centre[i] - c));
     if (!whole) v.centre = hold(body, want.length, v.centre, v.view, w / h);
   }
+  panel.stats.textContent = `${s.progress.toFixed(2)} m    ${standing(policy, s)}`;
+  if (inSpace) { drawSpace(panel, s, body, g, w, h); return; }
   const scale = h / panel.view.view, [cx, cy] = panel.view.centre;
   const px = p => [w / 2 + (p[0] - cx) * scale, h / 2 - (p[1] - cy) * scale];
   drawGrid(g, w, h, scale, cx, cy, px);
@@ -106,7 +128,6 @@ function drawPanel(panel, ease) {
   if (policy.around) drawForces(g, policy, s, body, px);
   drawArrow(g, policy, s, w, h, px);
   drawScale(g, w, h, scale, panel.view.view);
-  panel.stats.textContent = `${s.progress.toFixed(2)} m    ${standing(policy, s)}`;
 }
 
 // How far the robot has got, in words.
@@ -202,11 +223,12 @@ function drawBody(g, policy, s, at, scale) {
     g.lineWidth = (k === n - 1 ? 1.15 : 1) * width + (outline ? 1.5 : -1.5);
     g.beginPath(); g.moveTo(...at[k]); g.lineTo(...at[k + 1]); g.stroke();
   }
+  const out = beyond(policy, s);
   for (let k = 1; k < n; k++) {
-    const kind = s.kinds[k - 1];
-    g.beginPath(); g.arc(at[k][0], at[k][1], (kind ? 0.62 : 0.24) * width, 0, 2 * Math.PI);
-    g.fillStyle = kind ? data.faults[kind].colour : "#dce3e8"; g.fill();
-    if (kind) { g.strokeStyle = colours.ink; g.lineWidth = 1.5; g.stroke(); }
+    const kind = s.kinds[k - 1], over = out[k - 1];
+    g.beginPath(); g.arc(at[k][0], at[k][1], (kind ? 0.62 : over ? 0.45 : 0.24) * width, 0, 2 * Math.PI);
+    g.fillStyle = kind ? data.faults[kind].colour : over ? colours.beyond : "#dce3e8"; g.fill();
+    if (kind) { g.strokeStyle = over ? colours.beyond : colours.ink; g.lineWidth = over ? 3 : 1.5; g.stroke(); }
   }
   const [a, b] = [at[n - 1], at[n]], d = Math.hypot(b[0] - a[0], b[1] - a[1]) || 1;
   const u = [(b[0] - a[0]) / d, (b[1] - a[1]) / d];
@@ -310,6 +332,7 @@ function choose(index) {
   scene = data.scenes[index];
   [...byId("scenes").children].forEach((b, k) => b.setAttribute("aria-pressed", k === index));
   byId("panels").replaceChildren();
+  panels.forEach(forgetSpace);
   panels = scene.policies.map(policy => {
     const panel = document.createElement("section"), header = document.createElement("header");
     const name = document.createElement("b"), stats = document.createElement("span");
@@ -318,9 +341,23 @@ function choose(index) {
     name.textContent = policy.name; stats.style.whiteSpace = "pre";
     canvas.setAttribute("role", "img"); canvas.setAttribute("aria-label", "Robot driven by " + policy.name);
     header.append(name, stats); panel.append(header, canvas); byId("panels").append(panel);
+    turnByHand(canvas);
     return { policy, canvas, stats, view: null };
   });
+  if (scene.policies.some(p => p.body) && !inSpace && !refused) setSpace(true);
   seek(now);
+}
+
+// Switch to the view in space, or back; where the browser cannot draw it, say so and stay.
+async function setSpace(on) {
+  const drawn = on && await beginSpace();
+  inSpace = drawn;
+  byId("space").setAttribute("aria-pressed", drawn);
+  byId("hint").textContent = !on ? "" : drawn
+    ? "3-D: drag to turn, wheel or pinch to zoom, Shift and drag to move, double-click to start over."
+    : `3-D is not available (${refused}): shown from above.`;
+  panels.forEach(p => p.canvas.classList.toggle("space", drawn));
+  draw(false);
 }
 
 function legend() {
@@ -333,7 +370,9 @@ function legend() {
   if (data.scenes.some(s => s.policies.some(p => p.around && p.around.bars_mm.length + p.around.polygons_mm.length))) {
     add(colours.rock, "obstacle"); add(colours.beam, "beam of the scanner"); add(colours.force, "contact force");
   }
-  add(colours.goal, "current target"); add(colours.reached, "target reached");
+  if (data.scenes.some(s => s.policies.some(p => p.time_ms.some(t => beyond(p, sampleAt(p, t)).includes(true)))))
+    add(colours.beyond, "joint beyond its limits");
+  add(colours.goal, "current target, and line of sight in 3-D"); add(colours.reached, "target reached");
 }
 
 readColours();
@@ -345,6 +384,7 @@ data.scenes.forEach((s, k) => {
 byId("play").onclick = () => setPlaying(!playing);
 byId("time").oninput = e => { setPlaying(false); seek(e.target.value / 1000 * duration()); };
 byId("camera").onclick = () => { whole = !whole; byId("camera").setAttribute("aria-pressed", whole); draw(false); };
+byId("space").onclick = () => setSpace(!inSpace);
 byId("chart").onpointerdown = byId("chart").onpointermove = e => {
   if (e.type === "pointermove" && !e.buttons) return;
   const box = chartBox(e.target.clientWidth, e.target.clientHeight);
@@ -358,7 +398,9 @@ document.addEventListener("keydown", e => {
   if (e.key === "ArrowLeft") seek(now - 1000);
 });
 window.addEventListener("resize", () => draw(false));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); draw(false); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  readColours(); panels.forEach(forgetSpace); draw(false);
+});
 legend();
 choose(0);
 setPlaying(!matchMedia("(prefers-reduced-motion: reduce)").matches);

@@ -1,0 +1,244 @@
+"""Command ``drive``: drive a robot by hand, with keys or a gamepad: pace, steering, gait, emergency stop.
+
+snake-gym drive                                            the simulated robot, its servos and bus included
+snake-gym drive cc cpg --port pty                          with the guard process, as on a real one
+snake-gym drive --config configs/hardware/sts3215.yaml     the robot on the desk
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from snake_gym.config import OptionParser, prepare_file, run_program, write_atomic
+from snake_gym.controllers.driving import STEEPEST_RAD, DrivenGaits
+from snake_gym.hardware.commands.options import add_settings, read_settings
+from snake_gym.hardware.commands.run import add_output, drive
+from snake_gym.hardware.run.connection import EMULATED
+from snake_gym.hardware.run.driving import LetGo, plan_driving
+from snake_gym.hardware.run.robot_loop import RobotLoop
+from snake_gym.hardware.safety.body import BodySample
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.physics.faults import FAULT_CODES
+from snake_gym.render import palette
+from snake_gym.render.helm import NEXT_BUTTON, STOP_BUTTON, Gamepad, Helm
+from snake_gym.render.robot_window import FPS, RobotWindow
+from snake_gym.render.sketch import Sketch
+from snake_gym.robot.measurement import Measurement, link_angles, mean_angle
+from snake_gym.robot.spec import FloatArray
+
+LONGEST_S = 3600.0
+"""Longest drive, unless ``--time`` says otherwise."""
+_TRAIL = 400
+_SEEN_EVERY_S = 0.1
+"""Time between two places of the trail."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Open the window and drive until it is closed. Raises ConfigError for what the user has to correct."""
+    text = str(__doc__)
+    parser = OptionParser(
+        prog="snake-gym drive", description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "gait",
+        nargs="*",
+        help="controllers (cc, sjc, cpg, ...) or tuned YAML files (default: those tuned for the robot)",
+    )
+    add_settings(parser)
+    parser.add_argument("--time", type=float, metavar="S", help=f"at most so long ({LONGEST_S:g})")
+    add_output(parser)
+    parser.add_argument("--screenshot", metavar="FILE", help="write the last picture as a PNG")
+    parser.add_argument("--keys", action="version", version=key_table(), help="print the keys as a table")
+    options = parser.parse_args(argv)
+    if options.screenshot is not None:
+        prepare_file(options.screenshot, "--screenshot")
+    asked: dict[str, Any] = {"time_limit_s": LONGEST_S if options.time is None else options.time}
+    if options.pose is None and options.config is None and options.port not in (None, *EMULATED):
+        options.pose = "dead_reckoning"  # enough to draw it; gaits are steered relative to the robot
+    config = read_settings(options, asked)
+    plan, gaits = plan_driving(config, options.gait)
+    spec, port = plan.contract.decoder.spec, config.connection.port
+    window = RobotWindow(spec, f"{spec.name} on {port}")
+    try:
+        driver = WindowDriver(window, gaits, f"{spec.name} on {port}", in_real_time=port != "memory")
+        code = drive(config, plan, options.log, options.plain, driver)
+        if options.screenshot is not None:
+            write_atomic(options.screenshot, window.png())
+    finally:
+        window.close()
+    return code
+
+
+class WindowDriver:
+    """Driver at a window; ``in_real_time`` False: the robot's clock runs as fast as the processor, and is held back."""
+
+    def __init__(self, window: RobotWindow, gaits: DrivenGaits, title: str, in_real_time: bool = True) -> None:
+        self.window, self.helm, self._title = window, Helm(gaits.names), title
+        self.pad = Gamepad(window.pygame, self.helm)
+        self.message, self.helping = "H: keys", False
+        self._in_real_time = in_real_time
+        self._shown_s = self._seen_s = -math.inf
+        self._lead_s: float | None = None
+        self._trail: deque[FloatArray] = deque(maxlen=_TRAIL)
+        self._head = np.zeros(3)
+        self._loop: RobotLoop | None = None
+        self._stop: EmergencyStop | None = None
+
+    def take(self, loop: RobotLoop, stop: EmergencyStop) -> None:
+        """Begin to drive ``loop``, whose emergency stop is ``stop``."""
+        self._loop, self._stop = loop, stop
+
+    def look(self, sample: BodySample) -> None:
+        """Do what keys and gamepad ask for, and show the robot. Raises LetGo."""
+        pygame = self.window.pygame
+        try:
+            for event in pygame.event.get():
+                self.handle(event)
+            if time.monotonic() - self._shown_s >= 1.0 / FPS:
+                self._shown_s = time.monotonic()
+                self._show(sample)
+        except pygame.error as error:
+            raise LetGo(f"the window is gone ({error})", 1) from None
+        if not self._in_real_time and self._loop is not None:
+            lead_s = self._loop.body.clock.now() - time.monotonic()
+            if self._lead_s is None or lead_s < self._lead_s:  # late: time that has passed is not made up for
+                self._lead_s = lead_s
+            time.sleep(lead_s - self._lead_s)
+
+    def steer(self) -> None:
+        """Hand what is asked for to the gaits."""
+        if self._loop is not None:
+            self.helm.write(self._loop.state)
+
+    def handle(self, event: Any) -> None:
+        """Do what an event of pygame asks for. Raises LetGo where the driver has left."""
+        pygame = self.window.pygame
+        if event.type == pygame.QUIT:
+            raise LetGo("the window was closed", 0)
+        if event.type == pygame.WINDOWFOCUSLOST and self.pad.used is None:
+            self.helm.stand()
+            self.message = "the window has lost the focus: the robot stands"
+        elif event.type == pygame.KEYDOWN:
+            name = pygame.key.name(event.key)
+            self.message = ""
+            for key in KEYS:
+                if name in key.names:
+                    key.act(self, name)
+        else:
+            told = self.pad.handle(event)
+            if told == "stop":
+                self.trip("the stop button of the gamepad was pressed")
+            elif told == "lost":
+                raise LetGo("the gamepad is gone", 1)
+
+    def trip(self, why: str) -> None:
+        """Trip the emergency stop: the owner of the port sees it in the next bus cycle."""
+        if self._stop is not None:
+            self._stop.trip(why)
+        self.message = f"EMERGENCY STOP: {why}"
+
+    def leave(self) -> None:
+        """End the run, torque off."""
+        raise LetGo("the driver has left", 0)
+
+    def choose(self, name: str) -> None:
+        """Ask for a gait by the name of a key."""
+        if not self.helm.choose(int(name)):
+            self.message = f"there are {len(self.helm.names)} gaits, none with number {name}"
+
+    def _show(self, sample: BodySample) -> None:
+        loop = self._loop
+        if loop is None:
+            return
+        pose = loop.pose.read(loop.body.clock.now()) if loop.measurement is not None else None
+        if pose is not None and pose.valid:
+            self._head = np.array([*pose.xy_w, pose.angle])
+        seen = Measurement(
+            sample.joint_angle[None], sample.joint_rate[None], self._head[None, :2], self._head[2:], np.ones(1, bool),
+            self._head[None, :2],
+        )  # fmt: skip
+        head_xy, heading = self._head[:2], float(mean_angle(seen)[0])
+        if time.monotonic() - self._seen_s > _SEEN_EVERY_S and loop.measurement is not None:
+            self._seen_s = time.monotonic()
+            self._trail.append(head_xy.copy())
+        bearing = heading + STEEPEST_RAD * self.helm.steering
+        aim = head_xy + 0.6 * loop.spec.length_m * np.array([math.cos(bearing), math.sin(bearing)])
+
+        def draw_aim(sketch: Sketch, joints: FloatArray) -> None:
+            start, end = (self.window.camera.to_pixel(place) for place in (joints[-1], aim))
+            sketch.dashed(start, end, palette.ORANGE)
+            sketch.circle(end, sketch.width(5.0), palette.ORANGE)
+
+        failed = np.where(sample.lost, FAULT_CODES["silent"], 0)
+        trail = np.array([*self._trail, head_xy])
+        self.window.picture(
+            link_angles(seen)[0], head_xy, np.zeros((0, 2)), 0, trail, failed, self._text(loop, sample), self.message,
+            panel() if self.helping else (), over=draw_aim,
+        )  # fmt: skip
+
+    def _text(self, loop: RobotLoop, sample: BodySample) -> list[str]:
+        load, hot = np.abs(sample.health.load), sample.health.temperature_c
+        lines = [self._title, self.helm.text(), f"{loop.course.progress_m:.2f} m from the start"]
+        if np.isfinite(load).any():
+            worst = int(np.nanargmax(load))
+            lines.append(f"load {100 * load[worst]:.0f} % (joint {worst + 1})   {np.nanmax(hot):.0f} C")
+        if loop.measurement is None:
+            lines.append("coming up")
+        return [*lines, "SPACE: EMERGENCY STOP"]
+
+
+class Key(NamedTuple):
+    """Keys that do the same."""
+
+    names: tuple[str, ...]
+    """Pygame's names of them."""
+    label: str
+    meaning: str
+    act: Callable[[WindowDriver, str], None]
+
+
+def _help(driver: WindowDriver, _: str) -> None:
+    driver.helping = not driver.helping
+
+
+KEYS = (
+    Key(("space", "q"), "Space, Q", "emergency stop: torque off, latched until `estop --clear`",
+        lambda driver, name: driver.trip(f"the key {name} was pressed")),
+    Key(("left", "right"), "left, right", "steer", lambda driver, name: driver.helm.arrow(name)),
+    Key(("up", "down"), "up, down", "faster; slower, and backwards below 0",
+        lambda driver, name: driver.helm.arrow(name)),
+    Key(("c",), "C", "straight on", lambda driver, _: driver.helm.straight()),
+    Key(("0", "backspace"), "0, Backspace", "stand", lambda driver, _: driver.helm.stand()),
+    Key(tuple("123456789"), "1 ... 9", "gait by its number", lambda driver, name: driver.choose(name)),
+    Key(("g", "tab"), "G, Tab", "next gait", lambda driver, _: driver.helm.next_gait()),
+    Key(("h",), "H", "show the keys, or hide them", _help),
+    Key(("escape",), "Esc", "end: torque off", lambda driver, _: driver.leave()),
+)  # fmt: skip
+"""All keys: what they do, the panel on the screen and the page of the documentation follow from this table."""
+PAD = (
+    ("left stick", "up and down: pace, 0 when released; left and right: steer"),
+    (f"button {'ABXY'[NEXT_BUTTON]}", "next gait"),
+    (f"button {'ABXY'[STOP_BUTTON]}", "emergency stop"),
+)
+
+
+def panel() -> list[tuple[str, str]]:
+    """Return keys and what they do."""
+    return [*((key.label, key.meaning) for key in KEYS), *PAD]
+
+
+def key_table() -> str:
+    """Return the table of keys as Markdown."""
+    rows = [f"| {label} | {meaning} |" for label, meaning in panel()]
+    return "\n".join(["| key | what it does |", "| --- | --- |", *rows])
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,97 @@
+"""Window on a robot that somebody steers: its picture, lines of text, a message and a panel of keys."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from snake_gym.config import ConfigError
+from snake_gym.render import palette
+from snake_gym.render.frames import FrameRenderer, load_pygame
+from snake_gym.render.palette import blend, rgb
+from snake_gym.render.sketch import Sketch
+from snake_gym.render.surroundings import Surroundings
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+SIZE = (960, 720)
+FPS = 30
+
+
+class RobotWindow:
+    """Window on one robot. Raises ConfigError where pygame or a display is missing."""
+
+    def __init__(self, spec: RobotSpec, title: str = "snake_gym") -> None:
+        self.pygame = load_pygame()
+        self._renderer = FrameRenderer(spec, size=SIZE)
+        self.camera = self._renderer.camera
+        try:
+            self.pygame.display.init()
+            self._window = self.pygame.display.set_mode(SIZE)
+        except self.pygame.error as error:
+            self.pygame.display.quit()
+            why = f"no window can be opened ({error})"
+            raise ConfigError(f"{why}; without a display, SDL_VIDEODRIVER=dummy makes one in memory") from None
+        self.pygame.display.set_caption(title)
+        self._clock = self.pygame.time.Clock()
+
+    def world_at(self, pixel: Any) -> FloatArray:
+        """Return the place (2,) [m] under a pixel of the window."""
+        return self.camera.to_world(np.asarray(pixel, np.float64) * Sketch.scale)
+
+    def wait(self) -> float:
+        """Wait until the next frame is due; return the time since the last one [s]."""
+        return float(self._clock.tick(FPS)) / 1000.0
+
+    def picture(
+        self, theta: FloatArray, head_xy: FloatArray, targets: ArrayLike, current: int, trail: FloatArray,
+        failed: ArrayLike, text: Sequence[str], message: str, panel: Sequence[tuple[str, str]], radius_m: float = 0.1,
+        seen: Surroundings | None = None, over: Callable[[Sketch, FloatArray], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Show the robot as ``FrameRenderer.paint`` paints it, a ``message`` below, and a ``panel`` of keys and what
+        they do over the picture."""
+
+        def draw_over(sketch: Sketch, joints: FloatArray) -> None:
+            if over is not None:
+                over(sketch, joints)
+            width, height = self.camera.pixels.tolist()
+            if message:
+                label = sketch.font.render(message, True, rgb(palette.VERMILION))
+                sketch.label(label, ((width - label.get_width()) / 2.0, height - 2.5 * label.get_height()))
+            if panel:
+                self._draw_panel(sketch, panel)
+
+        frame = self._renderer.paint(
+            theta, head_xy, targets, current, trail, failed, text, radius_m, seen, over=draw_over
+        )
+        self._window.blit(frame, (0, 0))
+        self.pygame.display.flip()
+
+    def png(self) -> bytes:
+        """Return what the window shows as a PNG file."""
+        buffer = io.BytesIO()
+        self.pygame.image.save(self._window, buffer, "window.png")
+        return buffer.getvalue()
+
+    def close(self) -> None:
+        """Close the window."""
+        self.pygame.display.quit()
+
+    def _draw_panel(self, sketch: Sketch, rows: Sequence[tuple[str, str]]) -> None:
+        line = 1.3 * sketch.font.get_height()
+        labels = [[sketch.font.render(text, True, rgb(palette.INK)) for text in row] for row in rows]
+        first, second = (max(row[i].get_width() for row in labels) for i in (0, 1))
+        width, height = first + second + 3.0 * line, line * (len(rows) + 1)
+        x, y = (self.camera.pixels - np.array([width, height])) / 2.0
+        ground = self.pygame.Surface((width, height))
+        ground.fill(rgb(palette.PAPER))
+        ground.set_alpha(235)
+        sketch.canvas.blit(ground, (x, y))
+        frame = blend(palette.INK, palette.PAPER, 0.5)
+        self.pygame.draw.rect(sketch.canvas, rgb(frame), (x, y, width, height), sketch.width(1.0))
+        for i, (keys, meaning) in enumerate(labels):
+            sketch.canvas.blit(keys, (x + line, y + (i + 0.5) * line))
+            sketch.canvas.blit(meaning, (x + 2.0 * line + first, y + (i + 0.5) * line))
