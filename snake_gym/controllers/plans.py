@@ -147,7 +147,9 @@ class Planner:
             np.where(frequency < 0.0, -size, size),
         )  # fmt: skip
 
-    def reference(self, plans: Plans, state: ControllerState, step: int, pace: FloatArray | float = 1.0) -> FloatArray:
+    def reference(
+        self, plans: Plans, state: ControllerState, step: int, pace: FloatArray | float = 1.0
+    ) -> FloatArray:
         """Return the joint references (W, K, J) [rad] of ``plans`` in a step of the horizon, counted from 0.
 
         Their clocks run ``pace``, a number or (W,), times as fast as their frequencies say.
