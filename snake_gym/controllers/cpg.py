@@ -65,8 +65,8 @@ PAPER_RATES = {"convergence_per_s": 0.2, "coupling_per_s": 0.01}
 START = (0.1, 0.1)
 """Initial (u, v) of the tail's oscillator [rad]: our choice, see above."""
 START_GROWTH = 0.01
-"""Share by which each oscillator starts larger than the one behind it. Where a whole number of waves sums to zero, equal
-ones would damp each other down to rounding, and be silent until that has grown again."""
+"""Share by which each oscillator starts larger than the one behind it. Where a whole number of waves sums to zero,
+equal ones would damp each other down to rounding, and be silent until that has grown again."""
 SLOWEST = 0.4
 """Share of omega that every oscillator keeps while the phase shift changes."""
 MAX_STEP_S = 0.1

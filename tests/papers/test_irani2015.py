@@ -24,13 +24,18 @@ from papers.irani2015.crawling import (
     BIAS_RAD,
     BIASES_RAD,
     FINISH_M,
+    IMPOSED,
     PERIOD_S,
     SAMPLES_PER_PERIOD,
     Motion,
     Paths,
     Scan,
+    Trial,
+    crawl,
     judge,
 )
+from papers.irani2015.friction import N_ITERATIONS, claims_about_iterations, iterate
+from papers.irani2015.performance import CASES, N_STARTS, Performance, end_points, performance_claims, simulator_error
 from snake_gym.robot.spec import FloatArray
 
 CIRCLING = {2: 0.56, 3: 0.7, 4: 0.9, 5: 1.2, 6: 1.6}
@@ -140,3 +145,47 @@ def test_backwards_counts_along_minus_x() -> None:
 def test_a_robot_on_the_spot_stalls_whatever_it_turns() -> None:
     motion = judge(paths(circle(0.1, 3.0), line(0.01, 0.0)))
     assert motion.stalls.all() and not motion.turns_back.any() and not motion.goes_on.any()
+
+
+# --- imposed joint motion, predictions, the search -------------------------------------------------------------------
+
+
+def test_with_imposed_joint_motion_a_free_second_joint_does_not_circle() -> None:
+    """The speed of the healthy robot is that of an independent model whose joints follow exactly: 0.347 m/s."""
+    shift = math.radians(32.5)
+    motion = judge(crawl([Trial(joint, shift, start) for joint in (0, 2) for start in (0.0, 1.6)], 12, spec=IMPOSED))
+    assert motion.speed_m_s[:2] == pytest.approx(0.347, rel=0.03)
+    assert motion.goes_on.all()
+
+
+def test_heads_end_where_they_cross_the_line() -> None:
+    x = np.linspace(0.0, 6.4, 65)
+    there, short = np.stack([x, 0.5 * x], axis=1), np.stack([0.4 * x, -x], axis=1)
+    assert end_points(paths(there, short)) == pytest.approx(np.array([[3.2, 1.6], [2.56, -6.4]]))
+
+
+def test_an_error_is_the_share_of_the_way() -> None:
+    n = len(CASES) * N_STARTS
+    line = np.stack([np.linspace(0.0, 6.4, 65), np.zeros(65)], axis=1)
+    aside = line + np.linspace(0.0, 0.64, 65)[:, None] * np.array([0.0, 1.0])
+    result = Performance(
+        np.array([[0.5, 0.7]]),
+        np.array([[0.9, math.nan, 0.63]]),
+        np.zeros(1),
+        paths(*[line] * n),
+        paths(*[aside] * n),
+        0.0,
+    )
+    assert simulator_error(result) == pytest.approx(10.0)
+    fastest, tightest, predicted = performance_claims(result)
+    assert (fastest.verdict, fastest.measured) == ("reproduced", 0.7)
+    assert (tightest.verdict, tightest.measured) == ("reproduced", 0.63)
+    assert predicted.own and predicted.verdict == "reproduced"
+
+
+def test_iterations_never_get_worse_and_hold_by_construction() -> None:
+    steps = iterate(seconds=2.0)
+    best = [float(step.error.min()) for step in steps]
+    assert len(steps) == N_ITERATIONS and best == sorted(best, reverse=True) and best[-1] < best[0]
+    (claim,) = claims_about_iterations(steps)
+    assert claim.verdict == "by construction" and claim.measured == pytest.approx(100.0 * best[-1])
