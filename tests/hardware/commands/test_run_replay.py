@@ -266,7 +266,8 @@ def test_a_found_robot_has_steps_that_go_into_its_control_step(period_s: float) 
 
 
 VARIED = {
-    "tangential_ns_m": 1.15, "normal_ns_m": 0.85, "tangential_coulomb": 1.15, "normal_coulomb": 0.85, "kp": 0.8, "kd": 1.2,
+    "tangential_ns_m": 1.15, "normal_ns_m": 0.85, "tangential_coulomb": 1.15, "normal_coulomb": 0.85, "kp": 0.8,
+    "kd": 1.2,
 }  # fmt: skip
 """Factors on what the nominal robot has."""
 
