@@ -259,7 +259,7 @@ def main() -> None:
         "--out", type=Path, default=Path("runs/gap"), help="gap: folder for logs and robot (%(default)s)"
     )
     parser.add_argument("--log-seconds", type=float, default=12.0, help="gap: length of each log (%(default)s)")
-    parser.add_argument("--players", nargs="*", default=[str(CHAIN_POLICY), "fault_aware", "cpg", "cc"], help="gap")
+    parser.add_argument("--players", nargs="*", default=[str(CHAIN_POLICY), "fault_aware", "cc"], help="gap")
     options = parser.parse_args()
     (gap if options.what == "gap" else compare)(options)
 
