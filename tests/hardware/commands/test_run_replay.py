@@ -273,7 +273,7 @@ VARIED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "model", "bus_s"), [("sts3215", "STS3215", 0.002), ("sm8524bl", "SM8524BL", 0.012)])
+@pytest.mark.parametrize(("name", "model", "bus_s"), [("sts3215", "STS3215", 0.002), ("sm8524bl", "SM8524BL", 0.024)])
 def test_the_page_s_steps_find_the_robot_of_each_configuration(
     name: str, model: str, bus_s: float, tmp_path: Path
 ) -> None:
