@@ -102,6 +102,8 @@ class RobotPlant:
         self._own_faults = tuple(field.copy() for field in self.robot.faults)
         self._free = np.zeros(spec.n_joints, dtype=bool)
         self._jammed = np.zeros(spec.n_joints, dtype=bool)
+        self.is_solid = True
+        """False: links pass through each other, as they do in the simulated env."""
         self.blocked = np.zeros(spec.n_joints, dtype=bool)
         """(J,) True: joint between two links that touch each other."""
         self._left_s = 0.0
@@ -144,7 +146,7 @@ class RobotPlant:
         else:
             for _ in range(n_steps):
                 self.robot.step(aim)
-        if state.self_overlap_m[0] > _TOUCH_M:
+        if self.is_solid and state.self_overlap_m[0] > _TOUCH_M:
             self._stop_touching(*before)
 
     def jam(self, joint: int, is_jammed: bool = True) -> None:

@@ -13,7 +13,7 @@ from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.physics.faults import FREE, LOCKED
 from snake_gym.robot.presets import PRESETS
-from snake_gym.simulation.servo_plant import RobotPlant
+from snake_gym.simulation.servo_plant import RobotPlant, self_overlap
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 SPEC = PRESETS["resilient_servo"]
@@ -168,6 +168,16 @@ def test_a_chain_that_curls_up_runs_into_itself_and_can_be_uncurled() -> None:
         plant.advance(0.002, straight, ALL_ON, FULL, FAST)
     assert not plant.blocked.any()
     np.testing.assert_allclose(plant.joint_angle(), 0.0, atol=0.05)
+
+
+def test_links_pass_through_each_other_where_they_are_told_to() -> None:
+    plant = RobotPlant(SPEC)
+    plant.is_solid = False
+    for _ in range(1500):
+        plant.advance(0.002, np.full(J, 1.2), ALL_ON, FULL, FAST)
+    assert not plant.blocked.any()
+    np.testing.assert_allclose(plant.joint_angle(), 1.2, atol=0.05)
+    assert self_overlap(SPEC, plant.robot.state.link_angle[0])[0] > 0.02
 
 
 def test_a_joint_that_is_jammed_too_stays_so_when_links_come_apart() -> None:

@@ -37,6 +37,8 @@ def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration,
         plant: ServoPlant = make(spec, shape, told.head_angle_rad, told.point_xy_m)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+    if told.plant is None:
+        plant.is_solid = told.solid  # type: ignore[attr-defined]
     if clock is not None:
         # The first step compiles the physics, which takes seconds: done before the servos' time runs.
         one = np.ones(spec.n_joints)

@@ -266,13 +266,14 @@ def test_a_found_robot_has_steps_that_go_into_its_control_step(period_s: float) 
 
 
 VARIED = {
-    "tangential_ns_m": 1.15, "normal_ns_m": 0.85, "tangential_coulomb": 1.15, "normal_coulomb": 0.85, "kp": 0.8, "kd": 1.2,
+    "tangential_ns_m": 1.15, "normal_ns_m": 0.85, "tangential_coulomb": 1.15, "normal_coulomb": 0.85, "kp": 0.8,
+    "kd": 1.2,
 }  # fmt: skip
 """Factors on what the nominal robot has."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "model", "bus_s"), [("sts3215", "STS3215", 0.002), ("sm8524bl", "SM8524BL", 0.012)])
+@pytest.mark.parametrize(("name", "model", "bus_s"), [("sts3215", "STS3215", 0.002), ("sm8524bl", "SM8524BL", 0.024)])
 def test_the_page_s_steps_find_the_robot_of_each_configuration(
     name: str, model: str, bus_s: float, tmp_path: Path
 ) -> None:

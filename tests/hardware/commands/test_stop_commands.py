@@ -264,7 +264,7 @@ def test_torque_that_stays_on_keeps_the_mark(
     port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stop = EmergencyStop(Path(latch))
-    with supervised(BusPort(port.port), [1, 2], stop, "wiggle") as (bus, there, interrupted):
+    with supervised(BusPort(port.port), [1, 2], stop, "wiggle") as (bus, there, interrupted, _):
         assert there == [1, 2]
         assert interrupted() is None
         assert bus.torque([1, 2], True) == {1: True, 2: True}
