@@ -1,4 +1,4 @@
-"""Command ``drive``: keys and gamepad come through pygame's own event queue, and a driver of its own asks the servos."""
+"""Command ``drive``: keys and gamepad come through pygame's event queue, and a driver of its own asks the servos."""
 
 from __future__ import annotations
 
