@@ -84,7 +84,7 @@ class WindowDriver:
         self.pad = Gamepad(window.pygame, self.helm)
         self.message, self.helping = "H: keys", False
         self._in_real_time = in_real_time
-        self._shown_s = self._seen_s = -math.inf
+        self._next_s = self._seen_s = -math.inf
         self._lead_s: float | None = None
         self._trail: deque[FloatArray] = deque(maxlen=_TRAIL)
         self._head = np.zeros(3)
@@ -94,6 +94,9 @@ class WindowDriver:
     def take(self, loop: RobotLoop, stop: EmergencyStop) -> None:
         """Begin to drive ``loop``, whose emergency stop is ``stop``."""
         self._loop, self._stop = loop, stop
+        n = loop.spec.n_links  # the first picture takes long: it is drawn while nothing moves
+        nowhere, sound = np.zeros((0, 2)), np.zeros(n - 1, np.int64)
+        self.window.picture(np.zeros(n), np.zeros(2), nowhere, 0, nowhere, sound, [self._title], "coming up", ())
 
     def look(self, sample: BodySample) -> None:
         """Do what keys and gamepad ask for, and show the robot. Raises LetGo."""
@@ -101,9 +104,11 @@ class WindowDriver:
         try:
             for event in pygame.event.get():
                 self.handle(event)
-            if time.monotonic() - self._shown_s >= 1.0 / FPS:
-                self._shown_s = time.monotonic()
+            begun_s = time.monotonic()
+            if begun_s >= self._next_s:
                 self._show(sample)
+                # On a slow computer pictures wait for commands, not the other way round.
+                self._next_s = begun_s + max(1.0 / FPS, 2.0 * (time.monotonic() - begun_s))
         except pygame.error as error:
             raise LetGo(f"the window is gone ({error})", 1) from None
         if not self._in_real_time and self._loop is not None:

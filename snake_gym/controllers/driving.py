@@ -9,8 +9,8 @@ At a change both gaits run, in the same phase, and the references go from the ol
     reference = a + s(t / fade_s) (b - a),   s(x) = 10 x^3 - 15 x^4 + 6 x^5
 
 s, its rate and its acceleration are continuous, so references are as smooth as the gaits are. The first gait comes in
-like this from the shape that the robot has, as soon as a pace is asked for. Last, no reference changes faster than the servos turn, and not by more
-than ``FASTEST_RAD_S``. A change that is asked for during a change waits for its end.
+like this from the shape that the robot has, as soon as a pace is asked for. Last, no reference changes faster than the
+servos turn, and not by more than ``FASTEST_RAD_S``. A change that is asked for during a change waits for its end.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from snake_gym.controllers.speed_hold import PACE
 from snake_gym.robot.measurement import Goal, Measurement, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-STEEPEST_RAD = np.pi / 3.0
-"""Angle between the heading and the point ahead for a steering of 1."""
+STEEPEST_RAD = np.pi / 6.0
+"""Angle between the heading and the point ahead for a steering of 1: tuned gaits run into their own tails beyond."""
 FASTEST_RAD_S = 10.0
 """Largest rate of a reference."""
 SLEW_S = 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Literal
 
 from snake_gym.controllers.base import ControllerState
@@ -64,6 +65,8 @@ class Gamepad:
         self._plugged: dict[int, Any] = {}
         self.used: int | None = None
         """Number of the gamepad that steers; None: none does."""
+        # Without it SDL hears no buttons, the stop among them, while another window has the focus.
+        os.environ.setdefault("SDL_JOYSTICK_ALLOW_BACKGROUND_EVENTS", "1")
         pygame.joystick.init()
 
     def handle(self, event: Any) -> Literal["stop", "lost"] | None:
