@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "controllers": {"obstacles.polyline", "obstacles.splitmix", "robot"},
     "interface": {"robot", "controllers"},
     "spatial": {"physics.state", "physics.faults", "robot", "obstacles", "simulation"},
-    "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface", "spatial"},
+    "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface", "spatial", "controllers.multimodal"},
     "envs": BELOW_ENVS,
     "hardware": {"robot", "controllers", "interface"},
     "jobs": set(),

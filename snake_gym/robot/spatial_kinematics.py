@@ -123,3 +123,52 @@ def posture(spec: SpatialSpec, rotation: FloatArray, origin: FloatArray, joint_a
     curled = np.hypot(along[..., 0], along[..., 1]) < 1e-6 * spec.length_m
     along = np.where(curled[..., None], ahead[..., :2], along)
     return Posture(centre, axis, np.arctan2(along[..., 1], along[..., 0]), middle)
+
+
+class Winding(NamedTuple):
+    """Pose of a robot bent to a spiral, whose axis is the world's z axis, the head at its upper end."""
+
+    rotation: FloatArray
+    """(3, 3) of the base frame."""
+    origin: FloatArray
+    """(3,) [m] of the base frame; the lowest middle of a link is at height 0."""
+    radius_m: float
+    """Mean distance of the links' middles from the axis."""
+
+
+def wind_pose(spec: SpatialSpec, joint_angle: FloatArray) -> Winding:
+    """Return the pose of a robot bent by ``joint_angle`` (J,) [rad] around the world's z axis.
+
+    The spiral's axis is the direction that the links' directions lean to most evenly, through the middle of the circle
+    that fits their middles best, by least squares.
+    """
+    still = posture(spec, np.eye(3)[None], np.zeros((1, 3)), joint_angle[None])
+    axes, middles = still.axis[0], still.middle[0]
+    spread = axes - axes.mean(axis=0)
+    up = np.linalg.eigh(spread.T @ spread)[1][:, 0]
+    if (middles[-1] - middles[0]) @ up < 0.0:
+        up = -up
+    ahead = np.cross(up, [1.0, 0.0, 0.0] if abs(up[0]) < 0.9 else [0.0, 1.0, 0.0])
+    ahead /= np.linalg.norm(ahead)
+    rotation = np.stack([ahead, np.cross(up, ahead), up])
+    placed = middles @ rotation.T
+    system = np.column_stack([2.0 * placed[:, :2], np.ones(len(placed))])
+    x, y, _ = np.linalg.lstsq(system, (placed[:, :2] ** 2).sum(axis=1), rcond=None)[0]
+    origin = -np.array([x, y, placed[:, 2].min()])
+    radius = float(np.hypot(placed[:, 0] - x, placed[:, 1] - y).mean())
+    return Winding(rotation, origin, radius)
+
+
+def quaternion_of(rotation: FloatArray) -> FloatArray:
+    """Return the unit quaternion (4,), scalar first, of a rotation (3, 3)."""
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = rotation
+    squares = np.array([xx + yy + zz, xx - yy - zz, yy - xx - zz, zz - xx - yy])
+    best = int(squares.argmax())
+    a = 0.5 * np.sqrt(1.0 + squares[best])
+    rows = (
+        (a, (zy - yz) / (4 * a), (xz - zx) / (4 * a), (yx - xy) / (4 * a)),
+        ((zy - yz) / (4 * a), a, (xy + yx) / (4 * a), (xz + zx) / (4 * a)),
+        ((xz - zx) / (4 * a), (xy + yx) / (4 * a), a, (yz + zy) / (4 * a)),
+        ((yx - xy) / (4 * a), (xz + zx) / (4 * a), (yz + zy) / (4 * a), a),
+    )
+    return np.array(rows[best])

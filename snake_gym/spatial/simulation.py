@@ -124,6 +124,8 @@ class SpatialRobot:
         """Models of worlds with faults or grounds of their own; none: all have the common one."""
         self._modelled: NDArray[np.int64] = np.zeros((w, j), np.int64)
         """Kinds of faults (W, J) that the models have; -1: not known."""
+        self._heights: dict[int, FloatArray] = {}
+        """Heights that worlds have of their own."""
         self._speed = spec.joints("actuator.speed_limit_rad_s")
         self._pools: dict[int, tuple[Any, list[Any]]] = {}
         self._derive(slice(None))
@@ -150,6 +152,7 @@ class SpatialRobot:
             raise ConfigError(f"the heights have shape {heights_m.shape}; expected that of the ground's height field")
         low, rise = model.geom("ground").pos[2], model.hfield_size[0, 2]
         model.hfield_data[:] = np.clip((heights_m - low) / rise, 0.0, 1.0).ravel()
+        self._heights[world] = heights_m
 
     def move_shape(self, world: int, name: str, middle: FloatArray) -> None:
         """Move a shape of one world's ground to ``middle`` (3,) [m]."""
@@ -185,7 +188,22 @@ class SpatialRobot:
         at = shape.middle[:, -1, :2] if point == "head" else shape.centre[:, :2]
         base[:, :2] = point_xy - at
         base[:, 2] = self.spec.rest_height_m + CLEARANCE_M - np.minimum(shape.middle[..., 2].min(axis=1), 0.0)
+        for row, world in enumerate(rows):
+            if world in self._heights:
+                below = shape.middle[row, :, :2] + base[row, :2]
+                base[row, 2] += max(self._highest_below(int(world), below), 0.0)
         self.set_pose(joint_angle, quaternions, base, mask)
+
+    def _highest_below(self, world: int, points_xy: FloatArray) -> float:
+        """Return the highest of a world's own heights [m] within half a link of the points (N, 2) [m]."""
+        heights, half_size = self._heights[world], self.model.hfield_size[0, :2]
+        n_rows, n_columns = heights.shape
+        cell = 2.0 * half_size / [n_columns - 1, n_rows - 1]
+        reach = np.ceil(0.6 * self.spec.link_length_m / cell).astype(int)
+        around = np.stack(np.meshgrid(*(np.arange(-r, r + 1) for r in reach)), axis=-1).reshape(-1, 2)
+        places = np.rint((points_xy + half_size) / cell).astype(int)[:, None] + around
+        columns, rows = np.clip(places[..., 0], 0, n_columns - 1), np.clip(places[..., 1], 0, n_rows - 1)
+        return float(heights[rows, columns].max())
 
     def set_pose(
         self,
@@ -281,6 +299,8 @@ class SpatialRobot:
         n, spec, state = n_substeps or self.spec.n_substeps, self.spec, self.state
         speed, aim = self._take_faults(rows, np.clip(reference[rows], -spec.joint_limit_rad, spec.joint_limit_rad))
         last = self.servos.command[rows]
+        if spec.profile == "ramp":
+            speed = np.minimum(speed, np.abs(aim - last) / (n * spec.sim_dt_s))
         reach = speed * spec.sim_dt_s
         steps = np.arange(1, n + 1)[:, None]
         gap = (aim - last)[:, None]

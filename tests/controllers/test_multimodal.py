@@ -27,7 +27,7 @@ def standing(n_worlds: int, joint_angle: FloatArray | None = None) -> tuple[Meas
     angle = np.zeros((n_worlds, III.n_joints)) if joint_angle is None else joint_angle
     zero = np.zeros((n_worlds, 2))
     sample = Measurement(angle, 0.0 * angle, zero, np.zeros(n_worlds), np.ones(n_worlds, bool), zero)
-    return sample._replace(heading=np.zeros(n_worlds)), Goal(zero + [1.0, 0.0], np.ones(n_worlds, bool))
+    return sample._replace(heading=np.zeros(n_worlds)), Goal(zero + np.array([1.0, 0.0]), np.ones(n_worlds, bool))
 
 
 def period(mode: Mode) -> float:
