@@ -103,7 +103,8 @@ STANDARD = (
 )  # fmt: skip
 """Columns that an observation has by default wherever there is a use for them, in this order."""
 FURTHER = (
-    "head_up", "head_height", "gait_mode", "joint_reference", "pose_valid", "body_velocity", "turning_rate", "remaining_time", "tail_leads", "suspected_fault"
+    "head_up", "head_height", "gait_mode", "joint_reference", "pose_valid", "body_velocity", "turning_rate",
+    "remaining_time", "tail_leads", "suspected_fault",
 )  # fmt: skip
 """Columns that it has where they are named."""
 OWN = (*STANDARD, *FURTHER)

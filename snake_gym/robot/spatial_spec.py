@@ -126,8 +126,8 @@ class SpatialSpec(Settings):
     sim_dt_s: Positive = 0.004
     """Physics step."""
     profile: Literal["ramp", "step"] = "ramp"
-    """Way of a servo to a new reference: ramp: at the speed at which it gets there by the end of the control step, or at
-    its speed limit; step: at its speed limit."""
+    """Way of a servo to a new reference: ramp: evenly until the end of the control step, or at its speed limit; step:
+    at its speed limit."""
     solver: Literal["newton", "cg"] = "cg"
     """MuJoCo's solver of contacts: cg is the quicker one for long chains, newton the more exact one."""
 

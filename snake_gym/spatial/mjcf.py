@@ -93,7 +93,8 @@ def _options(root: Element, spec: AnyRobot) -> None:
         jacobian="sparse", iterations=30, ls_iterations=20, tolerance=1e-6, **still,
     )  # fmt: skip
     # grounds change between episodes: no tree of bounding boxes may be kept of them
-    flags = {"midphase": "disable"} if isinstance(spec, SpatialSpec) else {"contact": "disable"}
+    # and a state that is no longer finite shall say so, not begin anew
+    flags = {"midphase": "disable", "autoreset": "disable"} if isinstance(spec, SpatialSpec) else {"contact": "disable"}
     _add(option, "flag", **flags)
 
 

@@ -88,6 +88,7 @@ class SpatialRobot:
         ground: GroundSpec | Ground | None = None,
     ) -> None:
         self.spec = spec
+        self.ground = ground
         self.n_worlds = n_worlds
         self.n_threads = n_threads or process_threads()
         self.model = mujoco.MjModel.from_xml_string(write_mjcf(spec, ground))
@@ -141,6 +142,10 @@ class SpatialRobot:
         if not self._models:
             self._models = [copy.copy(self.model) for _ in range(self.n_worlds)]
         return self._models
+
+    def own_model(self, world: int) -> Any:
+        """Return the model that a world has."""
+        return self._models[world] if self._models else self.model
 
     def lay_heights(self, world: int, heights_m: FloatArray) -> None:
         """Give one world the heights (rows, columns) [m] of its height field, within the span of the common ground's.

@@ -46,7 +46,7 @@ class TerrainConfig(SpatialEnvConfig):
     """
 
     kinds: tuple[TerrainKind, ...] = ("grass", "rocks", "steps", "gaps")
-    """Each episode draws one of these: flat, grass (smooth), rocks (blocks), steps (terraces), gaps (trenches), pole."""
+    """Each episode draws one of these: flat, grass (smooth), rocks (blocks), steps, gaps (trenches), pole."""
     rough_m: Annotated[float, Range(0.0, 0.4)] = 0.08
     """Highest grass or rock at difficulty 1."""
     step_m: Annotated[float, Range(0.0, 0.2)] = 0.06
@@ -160,7 +160,7 @@ class Terrain(SpatialWaypoints):
             wave = Wave(replace(GAITS["SRL"], spiral_radius_m=reach), self._spec)
             angle = wave.amplitude_rad * np.cos(wave.phase_rad)
             pose = wind_pose(self._spec, angle)
-            origin = pose.origin + [0.0, 0.0, self._spec.rest_height_m + 0.1]
+            origin = pose.origin + np.array([0.0, 0.0, self._spec.rest_height_m + 0.1])
             many = (np.tile(x, (wound.size, 1)) for x in (angle, quaternion_of(pose.rotation), origin))
             robot.set_pose(*many, mask)
         self.height[rows] = robot.state.centre_z[rows]
