@@ -22,14 +22,12 @@ from snake_gym.config.settings import LARGEST, Range, Settings, declared_types
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.interface.actions import TOLD, ActionConfig, describe_action
-from snake_gym.interface.observations import FURTHER, JOINT_SIGN, USUAL, Field, ObservationLayout, find_column
+from snake_gym.interface.observations import FURTHER, JOINT_SIGN, USUAL, Field, ObservationLayout
 from snake_gym.registry import TASKS, find_task
 from snake_gym.tasks.costs import COST_NOTES
 from snake_gym.tasks.privileged import PRIVILEGED
 from snake_gym.tasks.task import EnvConfig
 
-_OF_SPATIAL_ROBOTS = ("a spatial robot", "a controller with modes below the policy")
-"""What columns need that planar robots do not have."""
 INFO_NOTES = {
     "energy_j": ("J", "positive work of the actuators so far"),
     "speed_m_s": ("m/s", "speed of the centre of mass now"),
@@ -217,10 +215,9 @@ def describe_task(env_id: str, shared: Sequence[str]) -> list[str]:
 def observation_part(cores: Mapping[str, SnakeCore]) -> list[str]:
     """Return text and tables of the observations of every task."""
     spec = next(iter(cores.values())).spec
-    of_spatial = [name for name in FURTHER if find_column(name, "a column").needs in _OF_SPATIAL_ROBOTS]
     every = ObservationLayout(
         spec, spec.n_joints, True, "centre", reveal_faults=True, contact_limit_n=100.0, n_beams=16, max_range_m=2.0,
-        columns=(USUAL, *(name for name in FURTHER if name not in of_spatial)), told=TOLD,
+        columns=(USUAL, *FURTHER), told=TOLD,
     )  # fmt: skip
     parts = [
         "## Observation table (robot `resilient_servo`)",
@@ -234,8 +231,7 @@ def observation_part(cores: Mapping[str, SnakeCore]) -> list[str]:
         "By default an observation has the first ten of these that there is a use for (`failed`: `faults.reveal`; "
         "`contact_force`\nand `range`: in obstacle fields), then the task's own. `observation: {columns: [names]}` "
         "names others, in any order;\n`standard` stands for the default ones. `history: k` shows the last k control "
-        "steps, the newest first.", observation_table(every.fields),
-        "Spatial robots have " + ", ".join(f"`{name}`" for name in of_spatial) + " besides.", *privileged_part(),
+        "steps, the newest first.", observation_table(every.fields), *privileged_part(),
     ]  # fmt: skip
     return parts
 
