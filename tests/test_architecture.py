@@ -26,7 +26,7 @@ SOURCES = sorted(
 
 # --- the rules -------------------------------------------------------------------------------------------------------
 
-BELOW_ENVS = {"physics", "obstacles", "robot", "simulation", "controllers", "interface", "spatial", "tasks"}
+BELOW_ENVS = {"physics", "obstacles", "robot", "simulation", "controllers", "interface", "tasks"}
 MAY_IMPORT: dict[str, set[str]] = {
     "physics": set(),
     "obstacles": {"physics.state", "physics.compilation"},
@@ -34,8 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "simulation": {"physics", "robot", "obstacles"},
     "controllers": {"obstacles.polyline", "obstacles.splitmix", "robot"},
     "interface": {"robot", "controllers"},
-    "spatial": {"physics.state", "physics.faults", "robot", "obstacles", "simulation"},
-    "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface", "spatial", "controllers.multimodal"},
+    "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface"},
     "envs": BELOW_ENVS,
     "hardware": {"robot", "controllers", "interface"},
     "jobs": set(),
@@ -87,7 +86,7 @@ HOME_OF: dict[str, tuple[str, ...]] = {
     "matplotlib": ("snake_gym.render", "snake_gym.benchmark", "papers"),
     "serial": ("snake_gym.hardware",),
     "cv2": ("snake_gym.hardware",),
-    "mujoco": ("snake_gym.spatial",),
+    "mujoco": (),
     "pytest": (),
     "hypothesis": (),
 }
@@ -445,7 +444,7 @@ def test_what_is_allowed_passes(module: str, source: str) -> None:
 
 # --- what an import loads --------------------------------------------------------------------------------------------
 
-HEAVY = ["numba", "torch", "stable_baselines3", "scipy", "pygame", "matplotlib", "tensorboard", "mujoco"]
+HEAVY = ["numba", "torch", "stable_baselines3", "scipy", "pygame", "matplotlib", "tensorboard"]
 
 
 def loaded_by(statement: str) -> set[str]:

@@ -86,7 +86,7 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     results = [made("cc", "classical", [4.0, 2.0, 3.0, 1.0]), made("ppo", "learned", [8.0, 2.5, 3.5, 1.5])]
     about = {
         "env_id": "A", "scenarios": "0123456789abcdef", "score": "progress_m", "version": "1",
-        "policies": {"cc": "classical", "ppo": "learned"},
+        "policies": {"cc": "classical", "ppo": "learned"}, "trainings": {"ppo": ["seed_0"]},
     }  # fmt: skip
     (tmp_path / "x.csv").write_text(program.rows_text(about, results))
     read = program.read_suite(tmp_path / "x.csv")
