@@ -10,7 +10,7 @@ TORCH_FLAGS ?=
 # One process more than a small machine has cores: tests of servos mostly wait.
 PYTEST_FLAGS ?= -n 3 --dist worksteal
 
-ALL_EXTRAS := render,train,search,cluster,hardware,camera,export,docs,clients,dev
+ALL_EXTRAS := render,spatial,train,search,cluster,hardware,camera,export,docs,clients,dev
 BIN := $(VENV)/bin
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))

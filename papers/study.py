@@ -32,6 +32,7 @@ CATALOGUE = {
     "irani2015": "joint power failures of Robo-Conda 1, identified friction",
     "haghshenas2022": "a snake driven by pneumatic muscles on two paths",
     "liu2024": "Hopf oscillators as pattern generator, creeping gait of SnakeSys",
+    "liu2024_spatial": "five gaits of Snake Robot III in space, on rough ground and a pole",
     "wang": "partial feedback linearisation, contacts with many obstacles",
     "faults": "no paper: fault-aware baselines, failure detection and recovery",
 }

@@ -29,6 +29,7 @@ COMMANDS = {
     "check": ("snake_gym.commands.check:main", "run the checkers on an env, such as one of your own"),
     "play": ("snake_gym.commands.play:main", "drive a robot, break its joints and watch a controller cope"),
     "drive": ("snake_gym.commands.drive:main", "drive a simulated or real robot by hand, with keys or a gamepad"),
+    "export-robot": ("snake_gym.commands.export_robot:main", "write a robot as a model file: MJCF or URDF"),
     "bench": ("snake_gym.commands.bench:main", "steps per second of an env"),
     "warm": ("snake_gym.commands.warm:main", "compile the physics now, so that no later process waits for it"),
     "hardware": ("snake_gym.hardware.__main__:program", "the physical robot, and an emulated one"),
@@ -40,8 +41,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command. Raises ConfigError for what the user has to correct."""
     words = sys.argv[1:] if argv is None else list(argv)
     parser = OptionParser(
-        prog="snake-gym", description="Planar snake robots.", formatter_class=argparse.RawTextHelpFormatter,
-        epilog="commands:\n" + "\n".join(f"  {name:10s} {what}" for name, (_, what) in COMMANDS.items()),
+        prog="snake-gym", description="Snake robots.", formatter_class=argparse.RawTextHelpFormatter,
+        epilog="commands:\n" + "\n".join(f"  {name:13s} {what}" for name, (_, what) in COMMANDS.items()),
     )  # fmt: skip
     parser.add_argument("command", help="one of those below; COMMAND --help lists its options")
     if not words or words[0].startswith("-"):

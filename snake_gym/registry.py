@@ -22,6 +22,8 @@ TASKS: dict[str, str | type[Any]] = {
     "SnakeGym/PathFollow-v0": "snake_gym.tasks.path_follow:PathFollowConfig",
     "SnakeGym/Velocity-v0": "snake_gym.tasks.velocity:VelocityConfig",
     "SnakeGym/Escape-v0": "snake_gym.tasks.escape:EscapeConfig",
+    "SnakeGym/SpatialWaypoints-v0": "snake_gym.tasks.spatial_waypoints:SpatialWaypointsConfig",
+    "SnakeGym/Terrain-v0": "snake_gym.tasks.terrain:TerrainConfig",
 }
 """Settings class of each simulated task; those given as text are imported when the env is made."""
 REAL = "SnakeGym/Real-v0"

@@ -26,7 +26,7 @@ SOURCES = sorted(
 
 # --- the rules -------------------------------------------------------------------------------------------------------
 
-BELOW_ENVS = {"physics", "obstacles", "robot", "simulation", "controllers", "interface", "tasks"}
+BELOW_ENVS = {"physics", "obstacles", "robot", "simulation", "controllers", "interface", "spatial", "tasks"}
 MAY_IMPORT: dict[str, set[str]] = {
     "physics": set(),
     "obstacles": {"physics.state", "physics.compilation"},
@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "simulation": {"physics", "robot", "obstacles"},
     "controllers": {"obstacles.polyline", "obstacles.splitmix", "robot"},
     "interface": {"robot", "controllers"},
-    "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface"},
+    "spatial": {"physics.state", "physics.faults", "robot", "obstacles", "simulation"},
+    "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface", "spatial", "controllers.multimodal"},
     "envs": BELOW_ENVS,
     "hardware": {"robot", "controllers", "interface"},
     "jobs": set(),
@@ -86,7 +87,7 @@ HOME_OF: dict[str, tuple[str, ...]] = {
     "matplotlib": ("snake_gym.render", "snake_gym.benchmark", "papers"),
     "serial": ("snake_gym.hardware",),
     "cv2": ("snake_gym.hardware",),
-    "mujoco": (),
+    "mujoco": ("snake_gym.spatial",),
     "pytest": (),
     "hypothesis": (),
 }
@@ -444,7 +445,7 @@ def test_what_is_allowed_passes(module: str, source: str) -> None:
 
 # --- what an import loads --------------------------------------------------------------------------------------------
 
-HEAVY = ["numba", "torch", "stable_baselines3", "scipy", "pygame", "matplotlib", "tensorboard"]
+HEAVY = ["numba", "torch", "stable_baselines3", "scipy", "pygame", "matplotlib", "tensorboard", "mujoco"]
 
 
 def loaded_by(statement: str) -> set[str]:

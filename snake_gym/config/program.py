@@ -17,6 +17,7 @@ from snake_gym.config.errors import ConfigError, hint
 
 EXTRAS = {
     "cv2": ("OpenCV", "camera"),
+    "mujoco": ("MuJoCo", "spatial"),
     "matplotlib": ("matplotlib", "render"),
     "PIL": ("pillow", "render"),
     "onnx": ("onnx", "export"),

@@ -29,7 +29,7 @@ from snake_gym.robot.spec import RobotSpec
 
 MODULES = (
     "serpenoid", "sjc", "cc", "cpg", "feedback_linearization", "speed_control", "adaptive_bias", "fault_aware", "mpc",
-    "reflex",
+    "reflex", "multimodal",
 )  # fmt: skip
 """Modules of this package that register controllers, in the order in which users read of them."""
 for _module in MODULES:

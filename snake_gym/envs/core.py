@@ -67,8 +67,7 @@ class SnakeCore:
         self.n_steps = config.n_steps(self.spec)
         self.task: Task = config.make_task(self.spec, n_worlds)
         self._checks_task = not type(self.task).__module__.startswith("snake_gym.")
-        laws_of = config.randomisation.check_robot(self.spec)
-        self.robot = SimulatedRobot(self.spec, n_worlds, config.n_threads, self.task.obstacles, laws_of)
+        self.robot: SimulatedRobot = config.make_robot(self.spec, n_worlds, self.task)
         self.robot.allow_faults(config.faults.present_kinds)
         self.task.robot = self.robot
         self.costs = Costs(config.costs, self.robot) if config.costs.names else None
@@ -277,8 +276,7 @@ class SnakeCore:
 
     def _check_finite(self) -> None:
         """Raise FloatingPointError if a world's motion is no longer finite."""
-        state = self.robot.state
-        motion = (state.link_angle, state.link_rate, state.centre_xy, state.centre_vel)
+        motion = self.robot.motion()
         if not all(np.isfinite(values).all() for values in motion):
             lost = [~np.isfinite(values).all(axis=1) for values in motion]
             world = int(np.flatnonzero(np.logical_or.reduce(lost))[0])
@@ -359,6 +357,7 @@ class SnakeCore:
         own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}
         write_state(own, state, at_first, self._check_state)
         self.robot.allow_faults(self.robot.fault_names())
+        self.robot.restored()
         if self.randomisation is not None:
             self.randomisation.restored()
         self.task.restored()
@@ -424,3 +423,4 @@ class SnakeCore:
         mask = np.zeros(self.n_worlds, bool)
         mask[rows] = True
         self.robot.set_shape(joint_angle, place.head_angle, place.point_xy, self.task.tracked_point, mask)
+        self.task.placed(rows)

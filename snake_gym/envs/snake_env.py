@@ -14,7 +14,7 @@ from snake_gym.envs.arguments import SEED_END, check_action, check_seed, read_se
 from snake_gym.envs.core import Observations, SnakeCore, pick
 from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
-from snake_gym.envs.vector_env import single_spaces
+from snake_gym.envs.vector_env import make_view, single_spaces
 from snake_gym.registry import DEFAULT_ENV
 from snake_gym.tasks.task import EnvConfig
 
@@ -126,9 +126,7 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
             gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
             return None
         if self._view is None:
-            from snake_gym.render.frames import WorldView
-
-            self._view = WorldView(self.core, 0, self.render_mode)
+            self._view = make_view(self.core, 0, self.render_mode)
         frame = self._view.draw()
         return None if self.render_mode == "human" else frame
 

@@ -19,6 +19,7 @@ from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.interface.observations import BOUND
 from snake_gym.registry import DEFAULT_ENV
+from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.tasks.task import EnvConfig
 
 MAX_ENVS = 1_000_000
@@ -32,6 +33,18 @@ def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Space[Any], gym.spaces.Bo
         truth = gym.spaces.Box(-BOUND, BOUND, (core.privileged.size,), np.float32)
         observation = gym.spaces.Dict({POLICY: observation, PRIVILEGED: truth})
     return observation, gym.spaces.Box(-1.0, 1.0, (core.decoder.size,), np.float32)
+
+
+def make_view(core: SnakeCore, world: int, mode: str) -> Any:
+    """Return the view of one world, with ``draw`` and ``close``: MuJoCo's of a spatial robot, else ours."""
+    spec: Any = core.spec
+    if isinstance(spec, SpatialSpec):
+        from snake_gym.spatial.frames import SpatialView
+
+        return SpatialView(core.robot, world, mode, lambda: core.task.targets_xy[world])
+    from snake_gym.render.frames import WorldView
+
+    return WorldView(core, world, mode)  # type: ignore[arg-type]  # the shells have checked the mode
 
 
 class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
@@ -155,10 +168,8 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         if self.render_mode is None:
             gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
             return None
-        from snake_gym.render.frames import WorldView
-
         if not self._renderers:
-            self._renderers = [WorldView(self.core, world, "rgb_array") for world in range(self.num_envs)]
+            self._renderers = [make_view(self.core, world, "rgb_array") for world in range(self.num_envs)]
         return tuple(view.draw() for view in self._renderers)
 
     def close_extras(self, **kwargs: Any) -> None:

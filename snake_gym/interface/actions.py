@@ -7,7 +7,8 @@ Kinds of action, all in [-1, 1]:
   ``pace_range`` there is one action more, the last: the gait runs ``1 + pace_range * action`` times as fast, below 0
   backwards.
 * ``gait``: amplitude, frequency, phase shift and offset of a serpenoid wave (Hirose; sibilska2022, eq. 33), whose phase
-  runs on continuously, so that changing the gait does not jump in phase.
+  runs on continuously, so that changing the gait does not jump in phase. With a controller that has actions of its own
+  (``gait_actions``), such as the five gaits of spatial robots, it is those.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from snake_gym.config import ConfigError
 from snake_gym.config.settings import NonNegative, Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import Controller, ControllerState, check_mirror
@@ -30,9 +32,12 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 ActionKind = Literal["joint_reference", "residual", "gait"]
 GAIT_ACTIONS = ("amplitude", "frequency", "phase_shift", "offset")
-TOLD = ("reverse", "fault_kind")
-"""State of a controller underneath that policies may see, if it has it: 1 where the tail leads (W,), and the codes of
-the faults that it suspects (W, J)."""
+TOLD = ("reverse", "fault_kind", "mode")
+"""State of a controller underneath that policies may see, if it has it: 1 where the tail leads (W,), the codes of the
+faults that it suspects (W, J), and the number of its mode (W,)."""
+
+OWN_ACTIONS = ("multimodal",)
+"""Controllers with ``gait_actions``, the names of A actions by which a policy sets their gait, and ``take_action``."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,8 @@ class ActionConfig(Settings):
     controller commands; gait: they are amplitude, frequency, phase shift and offset of a wave."""
     controller: dict[str, Any] = field(default_factory=lambda: {"kind": "sjc"})
     """Base of ``residual``: {kind: a controller of ``snake_gym.controllers``, and that controller's settings}, or
-    {tuned: a controller}, with the settings that were tuned for the robot."""
+    {tuned: a controller}, with the settings that were tuned for the robot. With ``gait``, multimodal has actions of its
+    own: preference of each mode, pace and steering."""
     scale_rad: Positive = 0.35
     """``residual``: reference change [rad] for an action of 1."""
     pace_range: NonNegative = 0.0
@@ -76,14 +82,19 @@ class ActionDecoder:
         self.config = config
         self.spec = spec
         self.controller: Controller | None = None
-        if config.kind == "residual":
+        if config.kind == "residual" or (config.kind == "gait" and config.controller.get("kind") in OWN_ACTIONS):
             self.controller = make_controller(config.controller, spec, where="env.action.controller")
+        self.own_actions: tuple[str, ...] = ()
+        """Names of the actions of a controller that has its own; none: the actions are ours."""
+        if config.kind == "gait" and self.controller is not None:
+            self.own_actions = self.controller.gait_actions  # type: ignore[attr-defined]  # OWN_ACTIONS have them
         self.speed_hold: SpeedHold | None = None
         if holds_speed and self.controller is not None:
             settings = getattr(self.controller, "config", None)
             self.speed_hold = SpeedHold(spec, getattr(settings, "tracked_point", "centre"))
         self.has_pace = config.kind == "residual" and config.pace_range > 0.0
-        self.size = len(GAIT_ACTIONS) if config.kind == "gait" else spec.n_joints + self.has_pace
+        n_gait = len(self.own_actions or GAIT_ACTIONS)
+        self.size = n_gait if config.kind == "gait" else spec.n_joints + self.has_pace
         self._joint = np.arange(spec.n_joints)
         self.told = tuple(self.tell(self.initial_state(1)))
         """Names of what ``tell`` returns."""
@@ -99,6 +110,8 @@ class ActionDecoder:
         Raises ConfigError where the controller underneath does not look the same there, or does not say so.
         """
         signs: tuple[int, ...] = (TURNED,) * self.spec.n_joints + (SAME,) * self.has_pace
+        if self.own_actions:
+            raise ConfigError("env.action.kind is 'gait' with a controller's own actions, which have no mirror image")
         if self.config.kind == "gait":
             signs = (SAME, SAME, SAME, TURNED)
         if self.controller is not None:
@@ -130,8 +143,12 @@ class ActionDecoder:
             what = f"the command of {type(self.controller).__name__}"
             if self.speed_hold is not None:
                 self.speed_hold.update(measurement, goal, state, self.spec.control_dt_s)
+            if self.own_actions:
+                self.controller.take_action(action, state)  # type: ignore[attr-defined]
             base = self._command(action, measurement, goal, state)
             base = check_numbers(base, measurement.joint_angle.shape, what)
+            if self.own_actions:
+                return np.clip(base, -limit, limit)
             reference = np.clip(base + config.scale_rad * action[:, : self.spec.n_joints], -limit, limit)
             if hasattr(self.controller, "command_given"):
                 self.controller.command_given(reference, state)
@@ -165,6 +182,8 @@ class ActionDecoder:
 def describe_action(decoder: ActionDecoder) -> list[Mapping[str, str]]:
     """One row for each action: name, meaning, unit and range, for the env's documentation."""
     config = decoder.config
+    if decoder.own_actions:
+        return [{"name": name, "low": "-1", "high": "1", "unit": "1"} for name in decoder.own_actions]
     if config.kind == "gait":
         ranges = (
             (0.0, config.amplitude_max_rad, "rad"), (0.0, config.frequency_max_rad_s, "rad/s"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError, Range, Settings
 from snake_gym.config.errors import show
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED
+from snake_gym.controllers.multimodal import MODES
 from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
 from snake_gym.plugins import check_numbers, choose_registered, describe_failure, is_again
 from snake_gym.registry import TASKS, find_task
@@ -34,6 +35,7 @@ from snake_gym.robot.measurement import (
     tracked_point,
     turn_back,
 )
+from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 BOUND = 10.0
@@ -101,7 +103,8 @@ STANDARD = (
 )  # fmt: skip
 """Columns that an observation has by default wherever there is a use for them, in this order."""
 FURTHER = (
-    "joint_reference", "pose_valid", "body_velocity", "turning_rate", "remaining_time", "tail_leads", "suspected_fault"
+    "head_up", "head_height", "gait_mode", "joint_reference", "pose_valid", "body_velocity", "turning_rate",
+    "remaining_time", "tail_leads", "suspected_fault",
 )  # fmt: skip
 """Columns that it has where they are named."""
 OWN = (*STANDARD, *FURTHER)
@@ -337,6 +340,11 @@ class ObservationLayout:
         zero = np.zeros((n_worlds, 2))
         pose = (zero, np.zeros(n_worlds), np.ones(n_worlds, bool), zero)
         sample = Measurement(read("joint_angle", *at_rest), read("joint_rate", *at_rest), *pose)
+        if is_spatial(self):
+            still = np.zeros(n_worlds)
+            sample = sample._replace(heading=still, head_up_h=np.tile([0.0, 0.0, 1.0], (n_worlds, 1)), head_z_w=still)
+            target = distance * np.stack([np.cos(bearing), np.sin(bearing)], axis=1)
+            return sample, Goal(target, np.ones(n_worlds, bool))
         sample = sample._replace(head_angle=-mean_angle(sample))
         centre = centre_offset(self.spec, link_angles(sample))
         if self.point == "head":
@@ -381,6 +389,12 @@ def _own_values(name: str, seen: Seen, shape: tuple[int, int]) -> FloatArray:
 def n_joints(of: OfRobot) -> int:
     """Return the number of joints of a layout's robot, or of a truth's."""
     return of.spec.n_joints
+
+
+def is_spatial(of: OfRobot) -> bool:
+    """Return True for a layout of a spatial robot."""
+    spec: Any = of.spec
+    return isinstance(spec, SpatialSpec)
 
 
 def rate_scale(of: OfRobot) -> float:
@@ -466,6 +480,32 @@ def contact_force(seen: Seen) -> FloatArray:
 def free_range(seen: Seen) -> FloatArray:
     measured = seen.measurement.range_m
     return np.array([seen.layout.max_range_m]) if measured is None else measured
+
+
+@register_column(
+    "head_up", "1", "direction of the vertical in the head's frame, from its inertial sensor",
+    lambda layout: 3 * is_spatial(layout), needs="a spatial robot",
+)  # fmt: skip
+def head_up(seen: Seen) -> FloatArray:
+    up = seen.measurement.head_up_h
+    return np.array([0.0, 0.0, 1.0]) if up is None else up
+
+
+@register_column(
+    "head_height", "m", "height of the head", lambda layout: int(is_spatial(layout)),
+    needs="a spatial robot",
+)  # fmt: skip
+def head_height(seen: Seen) -> FloatArray:
+    height = seen.measurement.head_z_w
+    return np.zeros(1) if height is None else height[:, None]
+
+
+@register_column(
+    "gait_mode", "1", "1 for the mode that the controller below the policy is in, 0 for the others",
+    lambda layout: len(MODES) * ("mode" in layout.told), needs="a controller with modes below the policy",
+)  # fmt: skip
+def gait_mode(seen: Seen) -> FloatArray:
+    return (seen.signals["mode"][:, None] == np.arange(len(MODES))).astype(np.float64)
 
 
 @register_column("joint_reference", "rad", "last joint reference", n_joints, mirror=TURNED)

@@ -38,6 +38,13 @@ class Measurement(NamedTuple):
     """Distance along each beam of the head's scanner (W, B) [m], right to left; None: no scanner."""
     joint_failed: NDArray[np.bool_] | None = None
     """Mask of joints failed now (W, J) where the env reveals them (``faults.reveal``), else None."""
+    heading: FloatArray | None = None
+    """Horizontal direction of the body (W,) [rad] of a spatial robot, derived from pose and joint angles
+    (``spatial_kinematics.posture``); None: a planar robot, see ``mean_angle``."""
+    head_up_h: FloatArray | None = None
+    """Direction of the vertical (W, 3) in the base frame, from the inertial sensor; None: a planar robot."""
+    head_z_w: FloatArray | None = None
+    """Height of the middle of the head (W,) [m], from the pose source; None: a planar robot."""
 
 
 class Goal(NamedTuple):
@@ -64,7 +71,12 @@ def chain_angles(joint_angle: FloatArray, head_angle: FloatArray) -> FloatArray:
 
 
 def mean_angle(measurement: Measurement) -> FloatArray:
-    """Return the heading theta_bar = mean of the link angles (W,) [rad] (sibilska2022, eq. 35)."""
+    """Return the heading theta_bar = mean of the link angles (W,) [rad] (sibilska2022, eq. 35).
+
+    That of a spatial robot is ``measurement.heading``.
+    """
+    if measurement.heading is not None:
+        return measurement.heading
     n_joints = measurement.joint_angle.shape[1]
     weight = np.arange(1, n_joints + 1) / (n_joints + 1)
     # A sum along each row, not a matrix product: BLAS would round a world alone and in a batch differently.

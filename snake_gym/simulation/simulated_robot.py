@@ -353,6 +353,14 @@ class SimulatedRobot:
         """Return the joint rates (W, J) [rad/s]."""
         return self.state.link_rate[:, :-1] - self.state.link_rate[:, 1:]
 
+    def motion(self) -> tuple[FloatArray, ...]:
+        """Return what has to be finite, arrays (W, ...)."""
+        state = self.state
+        return (state.link_angle, state.link_rate, state.centre_xy, state.centre_vel)
+
+    def restored(self) -> None:
+        """Make the rest follow after ``state`` and ``faults`` were written to: nothing does."""
+
     def reads_truly(self) -> bool:
         """Return True if no world has a fault because of which a servo may read, or tell, another angle than its
         joint's."""

@@ -135,6 +135,11 @@ class EnvConfig(Settings, ABC):
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
         """The task of W worlds."""
 
+    def make_robot(self, spec: Any, n_worlds: int, task: Task) -> Any:
+        """The W robots of the task: a ``SimulatedRobot``, or what has the same methods and state."""
+        laws_of = self.randomisation.check_robot(spec)
+        return SimulatedRobot(spec, n_worlds, self.n_threads, task.obstacles, laws_of)
+
     def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
         """The sensors of W robots."""
         return SensorSuite(self.sensors, n_worlds, spec.n_joints, reveal_faults=self.faults.reveal)
@@ -261,6 +266,9 @@ class Task(ABC):
         ``joint_angle`` (M, J) [rad]: the robots' shape; ``heading`` (M,) [rad]: a direction that the task may use or
         not; ``u`` (M, n_random): numbers in [0, 1).
         """
+
+    def placed(self, rows: NDArray[np.int64]) -> None:  # noqa: B027
+        """Take note that the robots of new episodes in the worlds of ``rows`` stand where they start."""
 
     @abstractmethod
     def evaluate(

@@ -340,7 +340,7 @@ def test_of_several_seeds_the_one_that_is_best_where_all_play_the_same_is_kept(
         (["--seeds", "2", "--seed", "1"], "--seed and --seeds are both given; expected one of them"),
         (["--seeds", "0,2000"], r"seed is 2000; expected in \[0, 1999\]"),
         (["--seeds", "two"], "--seeds is 'two'; expected a number of seeds"),
-            ],
+    ],
 )
 def test_bad_seeds_are_one_line(given: list[str], message: str, tmp_path: Path) -> None:
     arguments = ["--robot", "resilient_servo", "--controller", "sjc", *FAST, "--out", str(tmp_path / "a.yaml")]

@@ -1,0 +1,278 @@
+"""Spatial chains as plain frozen data: a head and links on joints that turn about the vertical and the lateral in turn.
+
+Frames (liu2024, section 2; published models of SnakeSys). Base B at the head's rear joint: z up, the head extends along
+-y, so that -y is ahead. Frame J_1 of the link behind the first joint: ``Rz(pi/2 + phi_1)`` in B, x towards the tail.
+Each further frame stands ``link_length_m`` along x of the one before, turned about x by -pi/2 (into a pitch joint) or
++pi/2 (into a yaw joint), then about its own z by the joint angle (Denavit-Hartenberg parameters of Craig, Table 1).
+
+Joints are counted from the tail here, as everywhere in this project; the paper counts from the head. A positive yaw
+angle bends the robot to its right, a positive pitch angle turns what is behind the joint down.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from snake_gym.config import ConfigError, Range, Settings, build, find_config, load_yaml, merge, to_dict
+from snake_gym.config.settings import Limit, NonNegative, Positive
+from snake_gym.robot.actuator_spec import ActuatorSpec, check_actuator
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+Axis = Literal["yaw", "pitch"]
+Triple = tuple[float, float, float]
+PositiveTriple = tuple[Positive, Positive, Positive]
+MAX_SPATIAL_JOINTS = 128
+MAX_STEPS_PER_COMMAND = 10_000
+_WHOLE = 1e-9
+
+
+@dataclass(frozen=True)
+class FrameSpec(Settings):
+    """Frame fixed on the head, in the base frame B: cameras and inertial sensors."""
+
+    xyz_m: Triple = (0.0, 0.0, 0.0)
+    """Origin."""
+    rpy_rad: Triple = (0.0, 0.0, 0.0)
+    """Rotation ``Rz(yaw) Ry(pitch) Rx(roll)``, given as roll, pitch, yaw."""
+
+
+@dataclass(frozen=True)
+class WheelSpec(Settings):
+    """Pairs of passive wheels on free axles below the head and below every second link, for creeping."""
+
+    pairs: bool = False
+    """Whether the robot has them."""
+    radius_m: Positive = 0.018
+    """Radius of a wheel."""
+    width_m: Positive = 0.005
+    """Width of a wheel; it touches the ground as an ellipsoid of that width."""
+    mass_kg: Positive = 0.0385
+    """Mass of a wheel."""
+    bracket_mass_kg: NonNegative = 0.0528
+    """Mass of what holds a wheel."""
+    track_m: Positive = 0.06
+    """Distance between the wheels of a pair."""
+    drop_m: Positive = 0.055
+    """Distance of the axle below the link's axis."""
+    axle_damping_nms_rad: NonNegative = 0.0
+    """Viscous friction of a wheel on its axle."""
+
+
+@dataclass(frozen=True)
+class SpatialSpec(Settings):
+    """Chain of a head and ``n_joints`` equal links, whose joints are yaw and pitch in turn."""
+
+    chain: Literal["spatial"] = "spatial"
+    """What tells a spatial robot's file from a planar one's."""
+    name: str = "spatial"
+    """Name for results and messages."""
+    source: str = "user defined"
+    """Source of the numbers."""
+    n_joints: Annotated[int, Range(1, MAX_SPATIAL_JOINTS)] = 28
+    """Number J of joints; there are J + 1 links, the head among them."""
+    head_joint: Axis = "yaw"
+    """Axis of the joint behind the head; from there on they alternate."""
+    link_length_m: Positive = 0.16
+    """Distance between neighbouring joints."""
+    head_length_m: Positive = 0.16
+    """Length of the head ahead of its joint."""
+    section: Literal["cylinder", "box"] = "cylinder"
+    """Shape of links for contacts."""
+    rounded: bool = True
+    """Cylinders end in half spheres, the quickest shape; False: they are cut off."""
+    radius_m: Positive = 0.055
+    """Radius of cylinders."""
+    box_m: tuple[Positive, Positive] = (0.11, 0.11)
+    """Width and height of boxes."""
+    link_mass_kg: Positive = 1.0
+    """Mass of a link."""
+    link_com_m: Triple | None = None
+    """Centre of mass of a link in its joint's frame; None: its middle."""
+    link_inertia_kgm2: PositiveTriple | None = None
+    """Moments of inertia about it, along the axes of the joint's frame; None: those of a solid of this shape."""
+    head_mass_kg: Positive = 1.0
+    """Mass of the head."""
+    head_com_m: Triple | None = None
+    """Centre of mass of the head in the base frame; None: its middle."""
+    head_inertia_kgm2: PositiveTriple | None = None
+    """Moments of inertia about it, along the axes of the base frame; None: those of a solid of this shape."""
+    wheels: WheelSpec = field(default_factory=WheelSpec)
+    friction: NonNegative = 0.2
+    """Coulomb coefficient between robot (links and wheels) and whatever it lies on."""
+    camera_left: FrameSpec = field(default_factory=FrameSpec)
+    camera_right: FrameSpec = field(default_factory=FrameSpec)
+    imu: FrameSpec = field(default_factory=FrameSpec)
+    actuator: ActuatorSpec = field(default_factory=lambda: ActuatorSpec(kp=50.0, kd=0.1))
+    joint_limit_rad: Annotated[float, Range(0.0, math.pi, without_low=True)] = math.radians(90.0)
+    """Largest joint reference that a command may ask for."""
+    joint_stop_rad: Limit = math.inf
+    """Mechanical stop of the joints at plus and minus this angle; inf: none."""
+    joint_damping_nms_rad: NonNegative = 0.1
+    """Viscous friction of a joint, with power and without."""
+    joint_friction_nm: NonNegative = 0.1
+    """Dry friction of a joint, with power and without."""
+    joint_armature_kgm2: NonNegative = 0.0
+    """Inertia of a servo's rotor and gears, felt at the joint."""
+    control_dt_s: Positive = 0.1
+    """Control step: time from one command to the next."""
+    sim_dt_s: Positive = 0.004
+    """Physics step."""
+    profile: Literal["ramp", "step"] = "ramp"
+    """Way of a servo to a new reference: ramp: evenly until the end of the control step, or at its speed limit; step:
+    at its speed limit."""
+    solver: Literal["newton", "cg"] = "cg"
+    """MuJoCo's solver of contacts: cg is the quicker one for long chains, newton the more exact one."""
+
+    def check(self) -> None:
+        """Raise ValueError for laws that the spatial physics does not have, and steps that do not fit."""
+        actuator = self.actuator
+        if actuator.kind != "position":
+            raise ValueError(f"actuator.kind is {actuator.kind!r}; expected 'position' for a spatial robot")
+        if actuator.imperfections or actuator.delay_s > 0.0:
+            name = (*actuator.imperfections, "delay_s")[0]
+            raise ValueError(f"actuator.{name} is set, which spatial physics does not have; expected the default")
+        check_actuator(actuator, lambda name: self.joints(f"actuator.{name}"), self.joints("joint_stop_rad"))
+        if self.joint_stop_rad < self.joint_limit_rad:
+            raise ValueError(
+                f"joint_limit_rad is {self.joint_limit_rad:g}; expected at most joint_stop_rad, {self.joint_stop_rad:g}"
+            )
+        if self.wheels.pairs and self.head_joint != "yaw":
+            raise ValueError(
+                "wheels.pairs is set, but head_joint is 'pitch'; wheels are below yaw links: expected 'yaw'"
+            )
+        _ = self.n_substeps
+
+    @property
+    def n_links(self) -> int:
+        return self.n_joints + 1
+
+    @property
+    def length_m(self) -> float:
+        """Length of the stretched robot [m]."""
+        return self.head_length_m + self.n_joints * self.link_length_m
+
+    @property
+    def mass_kg(self) -> float:
+        """Mass of the whole robot [kg], wheels included."""
+        wheels = 2.0 * (self.wheels.bracket_mass_kg + self.wheels.mass_kg) if self.wheels.pairs else 0.0
+        return self.head_mass_kg + self.n_joints * self.link_mass_kg + (self.n_joints + 3) // 2 * wheels
+
+    @property
+    def step_s(self) -> float:
+        """Physics step [s]."""
+        return self.sim_dt_s
+
+    @property
+    def n_substeps(self) -> int:
+        """Physics steps per control step; raises unless that is a whole number."""
+        ratio = self.control_dt_s / self.sim_dt_s
+        n = round(ratio)
+        if not 1 <= n <= MAX_STEPS_PER_COMMAND or abs(ratio - n) > _WHOLE * ratio:
+            near = self.control_dt_s / min(max(n, 1), MAX_STEPS_PER_COMMAND)
+            raise ValueError(
+                f"control_dt_s / sim_dt_s is {ratio:.6g}; expected an integer from 1 to {MAX_STEPS_PER_COMMAND} "
+                f"(nearest: sim_dt_s = {near:.6g})"
+            )
+        return n
+
+    @property
+    def rest_height_m(self) -> float:
+        """Height of the stretched robot's axis above the ground that it lies on [m]."""
+        if self.wheels.pairs:
+            return self.wheels.drop_m + self.wheels.radius_m
+        return self.radius_m if self.section == "cylinder" else 0.5 * self.box_m[1]
+
+    def axes_from_head(self) -> tuple[Axis, ...]:
+        """Return the axis of each joint, from the head."""
+        other: Axis = "pitch" if self.head_joint == "yaw" else "yaw"
+        return tuple(self.head_joint if i % 2 == 0 else other for i in range(self.n_joints))
+
+    def axes(self) -> tuple[Axis, ...]:
+        """Return the axis of each joint, from the tail."""
+        return self.axes_from_head()[::-1]
+
+    def joints(self, path: str) -> FloatArray:
+        """Return the per-joint field ``path`` (dotted) as an array (J,), from the tail."""
+        value: Any = self
+        for part in path.split("."):
+            value = getattr(value, part)
+        values = np.asarray(value, dtype=np.float64)
+        if values.ndim == 0:
+            return np.full(self.n_joints, float(values))
+        if values.shape != (self.n_joints,):
+            raise ValueError(
+                f"robot.{path} has {values.size} numbers; expected one, or {self.n_joints} (one for each joint)"
+            )
+        return values.copy()
+
+    def link_inertia(self) -> Triple:
+        """Return a link's moments of inertia about its centre of mass [kg m^2], axes of the joint's frame (x along)."""
+        if self.link_inertia_kgm2 is not None:
+            return self.link_inertia_kgm2
+        along, wide, high = self._solid(self.link_mass_kg, self.link_length_m)
+        return along, wide, high
+
+    def head_inertia(self) -> Triple:
+        """Return the head's moments of inertia about its centre of mass [kg m^2], axes of the base frame (y along)."""
+        if self.head_inertia_kgm2 is not None:
+            return self.head_inertia_kgm2
+        along, wide, high = self._solid(self.head_mass_kg, self.head_length_m)
+        return wide, along, high
+
+    def link_com(self) -> Triple:
+        """Return a link's centre of mass [m] in its joint's frame."""
+        return self.link_com_m or (0.5 * self.link_length_m, 0.0, 0.0)
+
+    def head_com(self) -> Triple:
+        """Return the head's centre of mass [m] in the base frame."""
+        return self.head_com_m or (0.0, -0.5 * self.head_length_m, 0.0)
+
+    def _solid(self, mass: float, length: float) -> Triple:
+        """Return moments of a solid of the links' section: about its axis, about the lateral, about the vertical."""
+        if self.section == "cylinder":
+            across = mass * (3.0 * self.radius_m**2 + length**2) / 12.0
+            return 0.5 * mass * self.radius_m**2, across, across
+        width, height = self.box_m
+        return (
+            mass * (width**2 + height**2) / 12.0,
+            mass * (length**2 + height**2) / 12.0,
+            mass * (length**2 + width**2) / 12.0,
+        )
+
+
+AnyRobot = RobotSpec | SpatialSpec
+
+
+def load_spatial_robot(
+    robot: str | os.PathLike[str] | Mapping[str, Any] | SpatialSpec, where: str = "robot"
+) -> SpatialSpec:
+    """Return the spatial robot of a YAML file, of settings, or as it is.
+
+    Raises ConfigError, whose message starts from ``where``.
+    """
+    if isinstance(robot, SpatialSpec):
+        return robot
+    if isinstance(robot, Mapping):
+        return build(SpatialSpec, robot, where)
+    if not isinstance(robot, (str, os.PathLike)) or Path(robot).suffix not in (".yaml", ".yml"):
+        raise ConfigError(
+            f"{where} is {robot!r}; expected the path of a spatial robot's YAML file, such as "
+            "configs/robot/spatial/snake_robot_iii.yaml, or a group of its settings"
+        )
+    return build(SpatialSpec, {"name": Path(robot).stem, **load_yaml(find_config(robot))}, os.fspath(robot))
+
+
+def load_any_robot(robot: str, overrides: Mapping[str, Any] | None = None) -> AnyRobot:
+    """Return the planar or spatial robot of a preset's name or a YAML file, with ``overrides`` of its settings."""
+    if robot.endswith((".yaml", ".yml")) and load_yaml(find_config(robot)).get("chain") == "spatial":
+        return load_spatial_robot(merge({"name": Path(robot).stem, **load_yaml(find_config(robot))}, overrides or {}))
+    spec = load_robot(find_config(robot) if robot.endswith((".yaml", ".yml")) else robot)
+    return build(RobotSpec, merge(to_dict(spec), overrides), "robot") if overrides else spec

@@ -1,0 +1,109 @@
+"""Pictures of spatial robots by MuJoCo's renderer, in a window or without a screen.
+
+Without a screen MuJoCo needs EGL or OSMesa: set ``MUJOCO_GL=egl`` (with a driver that has it, such as Mesa's) or
+``MUJOCO_GL=osmesa`` (package libosmesa6 of Debian and Ubuntu) before the first import of mujoco.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError
+from snake_gym.robot.spec import FloatArray
+from snake_gym.spatial.mjcf import write_mjcf
+from snake_gym.spatial.simulation import SpatialRobot
+
+TARGET_RGBA = (0.85, 0.1, 0.1, 0.6)
+TARGET_HEIGHT_M = 0.5
+
+
+class SpatialView:
+    """View of one world of spatial robots, whose camera follows the robot.
+
+    Args:
+        mode: "rgb_array": ``draw`` returns frames; "human": it shows them in MuJoCo's own viewer.
+        targets: gives the targets (K, 2) [m] to be drawn; None: there are none.
+        azimuth_deg, elevation_deg, distance_m: place of the camera beside the robot; None: by the robot's length.
+    """
+
+    def __init__(
+        self,
+        robot: Any,
+        world: int,
+        mode: str = "rgb_array",
+        targets: Callable[[], FloatArray] | None = None,
+        size: tuple[int, int] = (640, 360),
+        azimuth_deg: float = 60.0,
+        elevation_deg: float = -35.0,
+        distance_m: float | None = None,
+    ) -> None:
+        if not isinstance(robot, SpatialRobot):
+            raise TypeError(f"robot is {robot!r}; expected a SpatialRobot")
+        self._robot, self._world, self._mode, self._targets = robot, world, mode, targets
+        self._model = mujoco.MjModel.from_xml_string(write_mjcf(robot.spec, robot.ground, shade=True))
+        self._data = mujoco.MjData(self._model)
+        self._camera = mujoco.MjvCamera()
+        self._camera.azimuth, self._camera.elevation = azimuth_deg, elevation_deg
+        self._camera.distance = distance_m or 1.1 * robot.spec.length_m
+        self._renderer: Any = None
+        self._viewer: Any = None
+        try:
+            if mode == "human":
+                from mujoco import viewer
+
+                self._viewer = viewer.launch_passive(self._model, self._data)
+            else:
+                self._renderer = mujoco.Renderer(self._model, size[1], size[0])
+        except Exception as error:  # MuJoCo raises what its graphics library raises
+            raise ConfigError(
+                f"MuJoCo cannot draw here ({type(error).__name__}: {error}); expected a screen, or MUJOCO_GL=egl or "
+                "MUJOCO_GL=osmesa (apt-get install libosmesa6) in the environment"
+            ) from error
+
+    def draw(self) -> NDArray[np.uint8] | None:
+        """Return the present frame (H, W, 3), or show it in the viewer."""
+        self._take()
+        if self._viewer is not None:
+            self._viewer.sync()
+            return None
+        self._renderer.update_scene(self._data, self._camera)
+        self._mark(self._renderer.scene)
+        return np.asarray(self._renderer.render())
+
+    def _take(self) -> None:
+        """Bring the model to the world's present state."""
+        robot, model = self._robot, self._model
+        own = robot.own_model(self._world)
+        if model.nhfield and (model.hfield_data != own.hfield_data).any():
+            model.hfield_data[:] = own.hfield_data
+            if self._renderer is not None:  # the graphics card has a copy
+                mujoco.mjr_uploadHField(model, self._renderer._mjr_context, 0)
+        model.geom_pos[:] = own.geom_pos
+        mujoco.mj_setState(model, self._data, robot.state.physics[self._world], mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        mujoco.mj_kinematics(model, self._data)
+        mujoco.mj_camlight(model, self._data)
+        state = robot.state
+        self._camera.lookat[:] = (*state.centre_xy[self._world], state.centre_z[self._world])
+
+    def _mark(self, scene: Any) -> None:
+        """Add the targets to the scene, as posts."""
+        for x, y in () if self._targets is None else self._targets():
+            if scene.ngeom >= scene.maxgeom:
+                return
+            mujoco.mjv_initGeom(
+                scene.geoms[scene.ngeom], mujoco.mjtGeom.mjGEOM_CYLINDER, np.array([0.06, 0.06, TARGET_HEIGHT_M]),
+                np.array([x, y, TARGET_HEIGHT_M]), np.eye(3).ravel(), np.array(TARGET_RGBA, np.float32),
+            )  # fmt: skip
+            scene.ngeom += 1
+
+    def close(self) -> None:
+        """Free the graphics; may be called twice."""
+        for part in (self._renderer, self._viewer):
+            if part is not None:
+                part.close()
+        self._renderer = self._viewer = None

@@ -1,0 +1,376 @@
+"""Simulation of W spatial robots by MuJoCo: a thread pool steps all worlds, in one call for each control step.
+
+``mujoco.rollout`` takes the worlds' states and the servos' commands for every physics step and gives states and torques
+back; no Python runs in between. Each call begins MuJoCo's constraint solver anew, so that what a world does follows
+from its state alone: it is the same bits alone, in any batch, on any number of threads, and after a restore.
+
+Faults and grounds are in the models: a world that has its own gets a copy of the model, changed when a fault begins or
+ends. A locked joint has both its stops where it was; they yield by some milliradians under the torque of a servo.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+from mujoco import rollout
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError
+from snake_gym.config.threads import process_threads
+from snake_gym.physics.faults import FAULT_CODES, FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
+from snake_gym.physics.state import FaultState, no_faults
+from snake_gym.robot.spatial_kinematics import posture, rotation_of_quaternion
+from snake_gym.robot.spatial_spec import SpatialSpec
+from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.fault_kinds import ServoState, quiet_servos
+from snake_gym.spatial.ground import Ground, GroundSpec
+from snake_gym.spatial.mjcf import write_mjcf
+
+KNOWN_FAULTS = ("locked", "free", "weak", "slow", "offset")
+"""Kinds of faults that spatial robots can have."""
+SEIZED_SOLREF = (2.0, 1.0)
+"""Time constant, in physics steps, and damping ratio of a locked joint's stops."""
+SEIZED_SOLIMP = (0.99, 0.99, 0.001, 0.5, 2.0)
+"""How rigid they are, see MuJoCo's ``solimp``."""
+CLEARANCE_M = 1e-3
+"""Height above the ground at which robots begin."""
+
+
+class SpatialState(NamedTuple):
+    """Moving state of W spatial robots, one row per world; the names that planar robots have too mean the same."""
+
+    physics: FloatArray
+    """State of MuJoCo (W, S): time, positions, velocities; all others follow from it, but work and torque."""
+    link_angle: FloatArray
+    """Horizontal directions of the links towards the head (W, N) [rad], from the tail."""
+    centre_xy: FloatArray
+    """Centre of mass (W, 2) [m], world frame, by the nominal masses, without wheels."""
+    centre_z: FloatArray
+    """Its height (W,) [m]."""
+    centre_vel: FloatArray
+    """Mean velocity of the centre of mass over the last control step (W, 2) [m/s]."""
+    heading: FloatArray
+    """Horizontal direction of the body (W,) [rad], see ``posture``."""
+    head_xy: FloatArray
+    """Middle of the head (W, 2) [m]."""
+    time_s: FloatArray
+    """Time since the world's reset (W,) [s]."""
+    work_j: FloatArray
+    """Positive work of the actuators since the world's reset (W,) [J]."""
+    joint_torque: FloatArray
+    """Joint torques in the last physics step (W, J) [N m]."""
+    peak_torque: FloatArray
+    """Largest torque of any joint since the world's reset (W,) [N m]."""
+    acting: FloatArray
+    """Kinds of the faults that acted in the last control step (W, J), 0 for none."""
+    stood_still: FloatArray
+    """Always 0 (W,): MuJoCo does not refuse a step."""
+    self_overlap_m: FloatArray
+    """Always 0 (W,): links do not see each other."""
+
+
+class SpatialRobot:
+    """W spatial robots of one specification on grounds, stepped by ``n_threads`` threads (None: all of the process).
+
+    ``ground``: that of all worlds; ``lay_ground`` gives each its own.
+    """
+
+    def __init__(
+        self,
+        spec: SpatialSpec,
+        n_worlds: int,
+        n_threads: int | None = None,
+        ground: GroundSpec | Ground | None = None,
+    ) -> None:
+        self.spec = spec
+        self.ground = ground
+        self.n_worlds = n_worlds
+        self.n_threads = n_threads or process_threads()
+        self.model = mujoco.MjModel.from_xml_string(write_mjcf(spec, ground))
+        """Model of a healthy world on the common ground."""
+        size = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_FULLPHYSICS.value)
+        self._n_positions, n_velocities = self.model.nq, self.model.nv
+        if size != 1 + self._n_positions + n_velocities:
+            raise RuntimeError(f"MuJoCo's state has {size} numbers; expected time, positions and velocities alone")
+        names = [f"joint_{i + 1}" for i in range(spec.n_joints)]
+        at_position = np.array([self.model.joint(name).qposadr[0] for name in names])
+        self._joints = np.array([self.model.joint(name).id for name in names])
+        dofs = np.array([self.model.joint(name).dofadr[0] for name in names])
+        self._angles, self._rates = 1 + at_position, 1 + self._n_positions + dofs
+        w, j = n_worlds, spec.n_joints
+        self.state = SpatialState(
+            np.zeros((w, size)), np.zeros((w, spec.n_links)), np.zeros((w, 2)), np.zeros(w), np.zeros((w, 2)),
+            np.zeros(w), np.zeros((w, 2)), np.zeros(w), np.zeros(w), np.zeros((w, j)), np.zeros(w),
+            np.zeros((w, j)), np.zeros(w), np.zeros(w),
+        )  # fmt: skip
+        self.state.physics[:] = self._at_rest()
+        self.faults: FaultState = no_faults(w, j)
+        self.second_faults: FaultState = no_faults(w, j)
+        """Further faults, of joints that have two; spatial robots act on the first alone."""
+        self.servos: ServoState = quiet_servos(w, j)
+        """``servos.command``: what the servos aim at; it goes to the references no faster than their speed limit."""
+        self.delay: None = None
+        """References act at once."""
+        self.nominal_bodies = True
+        self.torques: FloatArray = np.zeros((w, 0, j))
+        """Joint torques in each physics step of the last call (M, n, J) [N m], for studies; not part of the state."""
+        self.paths: FloatArray = np.zeros((w, 0, size))
+        """States after each physics step of the last call (M, n, S), likewise."""
+        self._models: list[Any] = []
+        """Models of worlds with faults or grounds of their own; none: all have the common one."""
+        self._modelled: NDArray[np.int64] = np.zeros((w, j), np.int64)
+        """Kinds of faults (W, J) that the models have; -1: not known."""
+        self._heights: dict[int, FloatArray] = {}
+        """Heights that worlds have of their own."""
+        self._speed = spec.joints("actuator.speed_limit_rad_s")
+        self._pools: dict[int, tuple[Any, list[Any]]] = {}
+        self._derive(slice(None))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: it makes its own threads."""
+        return {**self.__dict__, "_pools": {}}
+
+    # --- grounds -----------------------------------------------------------------------------------------------------
+
+    def own_models(self) -> list[Any]:
+        """Return a model for each world, to be changed in place; from now on each world has its own."""
+        if not self._models:
+            self._models = [copy.copy(self.model) for _ in range(self.n_worlds)]
+        return self._models
+
+    def own_model(self, world: int) -> Any:
+        """Return the model that a world has."""
+        return self._models[world] if self._models else self.model
+
+    def lay_heights(self, world: int, heights_m: FloatArray) -> None:
+        """Give one world the heights (rows, columns) [m] of its height field, within the span of the common ground's.
+
+        Raises ConfigError for a ground without height field, or another grid.
+        """
+        model = self.own_models()[world]
+        if model.nhfield == 0 or heights_m.shape != (model.hfield_nrow[0], model.hfield_ncol[0]):
+            raise ConfigError(f"the heights have shape {heights_m.shape}; expected that of the ground's height field")
+        low, rise = model.geom("ground").pos[2], model.hfield_size[0, 2]
+        model.hfield_data[:] = np.clip((heights_m - low) / rise, 0.0, 1.0).ravel()
+        self._heights[world] = heights_m
+
+    def move_shape(self, world: int, name: str, middle: FloatArray) -> None:
+        """Move a shape of one world's ground to ``middle`` (3,) [m]."""
+        self.own_models()[world].geom(name).pos[:] = middle
+
+    # --- placing -----------------------------------------------------------------------------------------------------
+
+    def _at_rest(self) -> FloatArray:
+        data = mujoco.MjData(self.model)
+        rest = np.concatenate([[0.0], data.qpos, np.zeros(self.model.nv)])
+        rest[3] = self.spec.rest_height_m + CLEARANCE_M
+        return rest
+
+    def set_shape(
+        self,
+        joint_angle: FloatArray,
+        head_angle: FloatArray,
+        point_xy: FloatArray,
+        point: str = "head",
+        mask: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Place the M robots of ``mask`` (W,) at rest, lying on height 0, bent by ``joint_angle`` (M, J) [rad].
+
+        ``head_angle`` (M,) [rad] is the head's horizontal direction, ``point_xy`` (M, 2) [m] the place of ``point``
+        ("head" or "centre"). A robot that is bent by pitch joints begins with its lowest link just above the ground.
+        """
+        rows = np.arange(self.n_worlds) if mask is None else np.flatnonzero(mask)
+        turn = 0.5 * (np.asarray(head_angle, np.float64) + 0.5 * np.pi)
+        nothing = np.zeros(rows.size)
+        quaternions = np.stack([np.cos(turn), nothing, nothing, np.sin(turn)], axis=1)
+        base = np.zeros((rows.size, 3))
+        shape = posture(self.spec, rotation_of_quaternion(quaternions), base, joint_angle)
+        at = shape.middle[:, -1, :2] if point == "head" else shape.centre[:, :2]
+        base[:, :2] = point_xy - at
+        base[:, 2] = self.spec.rest_height_m + CLEARANCE_M - np.minimum(shape.middle[..., 2].min(axis=1), 0.0)
+        for row, world in enumerate(rows):
+            if world in self._heights:
+                below = shape.middle[row, :, :2] + base[row, :2]
+                base[row, 2] += max(self._highest_below(int(world), below), 0.0)
+        self.set_pose(joint_angle, quaternions, base, mask)
+
+    def _highest_below(self, world: int, points_xy: FloatArray) -> float:
+        """Return the highest of a world's own heights [m] within half a link of the points (N, 2) [m]."""
+        heights, half_size = self._heights[world], self.model.hfield_size[0, :2]
+        n_rows, n_columns = heights.shape
+        cell = 2.0 * half_size / [n_columns - 1, n_rows - 1]
+        reach = np.ceil(0.6 * self.spec.link_length_m / cell).astype(int)
+        around = np.stack(np.meshgrid(*(np.arange(-r, r + 1) for r in reach)), axis=-1).reshape(-1, 2)
+        places = np.rint((points_xy + half_size) / cell).astype(int)[:, None] + around
+        columns, rows = np.clip(places[..., 0], 0, n_columns - 1), np.clip(places[..., 1], 0, n_rows - 1)
+        return float(heights[rows, columns].max())
+
+    def set_pose(
+        self,
+        joint_angle: FloatArray,
+        quaternions: FloatArray,
+        base_w: FloatArray,
+        mask: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Place the base frames of the M robots of ``mask`` at ``base_w`` (M, 3) [m], turned by ``quaternions`` (M, 4).
+
+        They rest, bent by ``joint_angle`` (M, J) [rad], time and work at zero; their servos aim at those angles.
+        """
+        rows = np.arange(self.n_worlds) if mask is None else np.flatnonzero(mask)
+        physics = np.tile(self._at_rest(), (rows.size, 1))
+        physics[:, 1:4], physics[:, 4:8] = base_w, quaternions
+        physics[:, self._angles] = joint_angle
+        for values in self.state:
+            values[rows] = 0.0
+        self.state.physics[rows] = physics
+        for name, values in self.servos._asdict().items():
+            values[rows] = joint_angle if name == "command" else 0
+        self._derive(rows)
+
+    def _derive(self, rows: Any) -> None:
+        """Make the rest of the state follow from ``physics``."""
+        state = self.state
+        physics = state.physics[rows]
+        quaternions = physics[:, 4:8] / np.sqrt((physics[:, 4:8] ** 2).sum(axis=1, keepdims=True))
+        shape = posture(self.spec, rotation_of_quaternion(quaternions), physics[:, 1:4], physics[:, self._angles])
+        state.link_angle[rows] = np.arctan2(shape.axis[..., 1], shape.axis[..., 0])
+        state.centre_xy[rows], state.centre_z[rows] = shape.centre[:, :2], shape.centre[:, 2]
+        state.heading[rows], state.head_xy[rows] = shape.heading, shape.middle[:, -1, :2]
+        state.time_s[rows] = physics[:, 0]
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def joint_angle(self) -> FloatArray:
+        """Return the joint angles (W, J) [rad], from the tail."""
+        return self.state.physics[:, self._angles]
+
+    def joint_rate(self) -> FloatArray:
+        """Return the joint rates (W, J) [rad/s]."""
+        return self.state.physics[:, self._rates]
+
+    def base_pose(self) -> tuple[FloatArray, FloatArray]:
+        """Return rotation (W, 3, 3) and origin (W, 3) [m] of the base frames in the world."""
+        quaternions = self.state.physics[:, 4:8]
+        length = np.sqrt((quaternions**2).sum(axis=1, keepdims=True))
+        return rotation_of_quaternion(quaternions / length), self.state.physics[:, 1:4].copy()
+
+    def motion(self) -> tuple[FloatArray, ...]:
+        """Return what has to be finite, arrays (W, ...)."""
+        return (self.state.physics,)
+
+    def reads_truly(self) -> bool:
+        """Return True: no fault of a spatial robot deceives a servo's encoder."""
+        return True
+
+    def failed_now(self) -> NDArray[np.bool_]:
+        """Return a mask (W, J) of the joints that are failed at the present time."""
+        return acting(self.faults, self.state.time_s)
+
+    def fault_names(self) -> set[str]:
+        """Return the kinds of all faults that joints have, had or will have in the present episodes."""
+        present = set(np.unique(self.faults.kind).tolist())
+        return {name for name, code in FAULT_CODES.items() if code in present and code != HEALTHY}
+
+    def allow_faults(self, kinds: Iterable[str]) -> None:
+        """Raise ConfigError for a kind of fault that spatial robots cannot have."""
+        for kind in kinds:
+            if kind not in KNOWN_FAULTS:
+                raise ConfigError(f"faults.kinds has {kind}; a spatial robot knows {', '.join(KNOWN_FAULTS)}")
+
+    # --- stepping ----------------------------------------------------------------------------------------------------
+
+    def step(
+        self,
+        reference: FloatArray,
+        feedforward: FloatArray | None = None,
+        n_substeps: int | None = None,
+        mask: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Advance the worlds of ``mask`` by ``n_substeps`` physics steps (None: one control step).
+
+        ``reference`` (W, J) [rad]: joint angles that the servos go to, no faster than their speed limit. Raises
+        ValueError for a ``feedforward``, which position servos do not take.
+        """
+        if feedforward is not None:
+            raise ValueError("feedforward is given; expected None: a spatial robot's servos take positions alone")
+        rows = np.arange(self.n_worlds) if mask is None else np.flatnonzero(mask)
+        if rows.size == 0:
+            return
+        n, spec, state = n_substeps or self.spec.n_substeps, self.spec, self.state
+        speed, aim = self._take_faults(rows, np.clip(reference[rows], -spec.joint_limit_rad, spec.joint_limit_rad))
+        last = self.servos.command[rows]
+        if spec.profile == "ramp":
+            speed = np.minimum(speed, np.abs(aim - last) / (n * spec.sim_dt_s))
+        reach = speed * spec.sim_dt_s
+        steps = np.arange(1, n + 1)[:, None]
+        gap = (aim - last)[:, None]
+        with np.errstate(invalid="ignore"):  # a servo without speed limit: inf
+            command = last[:, None] + np.clip(gap, -reach[:, None] * steps, reach[:, None] * steps)
+        self.servos.command[rows] = command[:, -1]
+        before = state.physics[rows]
+        centre = state.centre_xy[rows].copy()
+        models = [self._models[row] for row in rows] if self._models else self.model
+        pool, data = self._pool()
+        with np.errstate(all="ignore"):
+            path, torque = pool.rollout(models, data, before, np.ascontiguousarray(command))
+        state.physics[rows] = path[:, -1]
+        rate = np.concatenate([before[:, None, self._rates], path[:, :-1][:, :, self._rates]], axis=1)
+        power = np.maximum(torque * rate, 0.0)
+        state.work_j[rows] += power.sum(axis=2).sum(axis=1) * spec.sim_dt_s
+        state.joint_torque[rows] = torque[:, -1]
+        state.peak_torque[rows] = np.maximum(state.peak_torque[rows], np.abs(torque).max(axis=(1, 2)))
+        self.torques, self.paths = torque, path
+        self._derive(rows)
+        state.centre_vel[rows] = (state.centre_xy[rows] - centre) / (n * spec.sim_dt_s)
+
+    def _pool(self) -> tuple[Any, list[Any]]:
+        """Return this process's threads and a MuJoCo workspace for each."""
+        key = os.getpid()
+        if key not in self._pools:
+            n = min(self.n_threads, self.n_worlds)
+            data = [mujoco.MjData(self.model) for _ in range(n)]
+            self._pools = {key: (rollout.Rollout(nthread=n if n > 1 else 0), data)}
+        return self._pools[key]
+
+    def _take_faults(self, rows: NDArray[np.int64], aim: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Change the models of the worlds ``rows`` by the faults that act now; return speed limits and aims (M, J)."""
+        speed = np.broadcast_to(self._speed, aim.shape)
+        faults, state = self.faults, self.state
+        if not faults.kind.any() and not self._modelled.any():
+            return speed, aim
+        kind = np.where(self.failed_now(), faults.kind, HEALTHY)[rows]
+        seizes = (kind == LOCKED) & (state.acting[rows] != LOCKED)
+        faults.memory[rows] = np.where(seizes, self.joint_angle()[rows], faults.memory[rows])
+        state.acting[rows] = kind
+        for row, world in enumerate(rows):
+            for joint in np.flatnonzero(kind[row] != self._modelled[world]):
+                self._break(int(world), int(joint), int(kind[row, joint]))
+        self._modelled[rows] = kind
+        speed = np.where(kind == SLOW, faults.strength[rows] * speed, speed)
+        return speed, np.where(kind == OFFSET, aim + faults.offset_rad[rows], aim)
+
+    def _break(self, world: int, joint: int, kind: int) -> None:
+        """Give one joint of one world's model the law of a kind of fault, HEALTHY among them."""
+        model, sound, number = self.own_models()[world], self.model, int(self._joints[joint])
+        for name in ("jnt_limited", "jnt_range", "jnt_solref", "jnt_solimp"):
+            getattr(model, name)[number] = getattr(sound, name)[number]
+        if kind == LOCKED:
+            model.jnt_limited[number] = True
+            model.jnt_range[number] = self.faults.memory[world, joint]
+            model.jnt_solref[number] = (SEIZED_SOLREF[0] * self.spec.sim_dt_s, SEIZED_SOLREF[1])
+            model.jnt_solimp[number] = SEIZED_SOLIMP
+        power = 0.0 if kind == FREE else 1.0
+        model.actuator_gainprm[joint] = power * sound.actuator_gainprm[joint]
+        model.actuator_biasprm[joint] = power * sound.actuator_biasprm[joint]
+        share = float(self.faults.strength[world, joint]) if kind == WEAK else 1.0
+        model.actuator_forcerange[joint] = share * sound.actuator_forcerange[joint]
+
+    def restored(self) -> None:
+        """Make the models follow, in the next step, after ``state`` and ``faults`` were written to."""
+        if self._models:
+            self._modelled[:] = -1

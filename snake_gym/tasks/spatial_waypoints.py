@@ -1,0 +1,96 @@
+"""Task of spatial robots: visit targets on the ground one after another, by any of five gaits or by their joints.
+
+The course, its rewards and its records are those of planar robots (``waypoints``); the robot and its sensors are those
+of ``snake_gym.spatial``, which needs MuJoCo.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from snake_gym.config import ConfigError, require
+from snake_gym.interface.actions import ActionConfig
+from snake_gym.robot.spatial_spec import load_spatial_robot
+from snake_gym.simulation.sensors import SensorSuite
+from snake_gym.tasks.task import EnvConfig, StartConfig, Task
+from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
+
+ROBOT = "configs/robot/spatial/snake_robot_iii.yaml"
+GAIT = {"kind": "multimodal", "mode": "SWL", "frequency_rad_s": 2.0}
+"""Controller below policies by default: side winding, about three times as fast as published."""
+
+
+@dataclass(frozen=True)
+class SpatialEnvConfig(EnvConfig):
+    """Settings that envs of spatial robots have in common."""
+
+    robot: str | dict[str, Any] = ROBOT
+    """The path of a spatial robot's YAML file, or its settings."""
+    action: ActionConfig = field(default_factory=lambda: ActionConfig(kind="gait", controller=dict(GAIT)))
+    start: StartConfig = field(default_factory=lambda: StartConfig(amplitude_rad=0.0))
+    reward: RewardConfig = field(default_factory=RewardConfig)
+
+    def check(self) -> None:
+        super().check()
+        for name, given in (
+            ("randomisation", bool(self.randomisation.ranges)),
+            ("costs", bool(self.costs.names)),
+            ("observation.privileged", bool(self.observation.privileged)),
+        ):
+            if given:
+                raise ValueError(f"{name} is set, which envs of spatial robots do not have; expected none")
+
+    def load_robot(self) -> Any:
+        """The spatial robot's specification, checked against the other settings."""
+        spec = load_spatial_robot(self.robot, "env.robot")
+        try:
+            self.faults.check_joints(spec.n_joints)
+            self.sensors.encoder_faults.check_joints(spec.n_joints)
+        except ValueError as error:
+            raise ConfigError(f"env.{error}") from None
+        return spec
+
+    def make_robot(self, spec: Any, n_worlds: int, task: Task) -> Any:
+        """The W robots, on the ground of the task."""
+        require("an env of spatial robots", "mujoco")
+        robot_type = import_module("snake_gym.spatial.simulation").SpatialRobot
+        return robot_type(spec, n_worlds, self.n_threads, self.ground())
+
+    def ground(self) -> Any:
+        """The ground of all worlds; None: flat."""
+        return None
+
+    def make_sensors(self, spec: Any, n_worlds: int) -> SensorSuite:
+        """The sensors of W spatial robots."""
+        from snake_gym.spatial.sensors import SpatialSensors
+
+        return SpatialSensors(self.sensors, n_worlds, spec.n_joints, reveal_faults=self.faults.reveal)
+
+
+@dataclass(frozen=True)
+class SpatialWaypointsConfig(SpatialEnvConfig):
+    """A spatial snake robot with failing joints visits targets on flat ground.
+
+    A chain of alternating yaw and pitch joints crawls, winds and rolls in gravity on a ground with dry friction. Its
+    actions are joint references, a residual on the network of five gaits, or the gait itself: which mode, how fast,
+    steered how. Some joints may fail, unknown to the policy. It is to bring its tracked point to one target after
+    another. Terminated when the course is complete.
+    """
+
+    course: CourseConfig = field(default_factory=lambda: CourseConfig(radius_m=0.3, max_turn_rad=math.pi / 2.0))
+
+    def make_task(self, spec: Any, n_worlds: int) -> Task:
+        return SpatialWaypoints(self.course, n_worlds, self.reward)
+
+
+class SpatialWaypoints(Waypoints):
+    """Targets and progress of W spatial robots; what they see besides is where up is, and the gait's mode."""
+
+    columns = (*Waypoints.columns, "head_up", "head_height", "gait_mode")
+
+    def __init__(self, config: CourseConfig, n_worlds: int, reward: RewardConfig | None = None) -> None:
+        super().__init__(config, n_worlds, reward)
+        self.columns = (*self.columns, "head_up", "head_height", "gait_mode")

@@ -1,0 +1,186 @@
+"""Batched simulation on MuJoCo: worlds alone and together, restored states, servos' limits, faults."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+
+import mujoco
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.physics.faults import FAULT_CODES
+from snake_gym.robot.spatial_spec import load_spatial_robot
+from snake_gym.robot.spec import FloatArray
+from snake_gym.spatial.ground import GroundSpec, field_heights
+from snake_gym.spatial.simulation import SpatialRobot
+
+SPEC = load_spatial_robot(
+    {"n_joints": 8, "link_mass_kg": 0.5, "head_mass_kg": 0.5, "actuator": {"kp": 20.0, "kd": 0.1,
+     "torque_limit_nm": 6.0, "speed_limit_rad_s": 2.0}}
+)  # fmt: skip
+
+
+def references(n_worlds: int, step: int) -> FloatArray:
+    """Return winding references (W, J), other ones for each world."""
+    phase = 0.4 * step + 0.9 * np.arange(SPEC.n_joints) + 0.3 * np.arange(n_worlds)[:, None]
+    return 0.5 * np.cos(phase) * np.where(np.arange(SPEC.n_joints) % 2, 1.0, 0.3)
+
+
+def placed(n_worlds: int, n_threads: int = 1, ground: GroundSpec | None = None, turn: float = 0.5) -> SpatialRobot:
+    robot = SpatialRobot(SPEC, n_worlds, n_threads, ground)
+    robot.set_shape(np.zeros((n_worlds, SPEC.n_joints)), np.arange(n_worlds) * turn, np.zeros((n_worlds, 2)))
+    return robot
+
+
+def test_a_world_in_a_batch_is_that_world_alone_bit_for_bit() -> None:
+    several, one = placed(5, n_threads=2), placed(5)
+    several.faults.kind[3, 2] = FAULT_CODES["locked"]
+    one.faults.kind[3, 2] = FAULT_CODES["locked"]
+    alone = np.zeros(5, bool)
+    alone[3] = True
+    for step in range(12):
+        several.step(references(5, step))
+        one.step(references(5, step), mask=alone)
+    assert np.abs(several.joint_rate()[3]).max() > 0.1
+    for name, values in several.state._asdict().items():
+        assert (values[3] == getattr(one.state, name)[3]).all(), name
+    assert (one.state.time_s[:3] == 0.0).all()
+
+
+def test_a_restored_state_goes_on_bit_for_bit() -> None:
+    robot = placed(3)
+    robot.faults.kind[2, 5] = FAULT_CODES["locked"]
+    robot.faults.onset_s[2, 5] = 0.3
+    for step in range(6):
+        robot.step(references(3, step))
+    kept = copy.deepcopy((robot.state, robot.servos, robot.faults))
+    for step in range(6, 12):
+        robot.step(references(3, step))
+    other = placed(3)
+    other.faults.kind[:, 1] = FAULT_CODES["locked"]
+    for step in range(4):  # models that have other faults than the restored state
+        other.step(references(3, step))
+    for own, values in zip((other.state, other.servos, other.faults), kept, strict=True):
+        for array, saved in zip(own, values, strict=True):
+            array[:] = saved
+    other.restored()
+    for step in range(6, 12):
+        other.step(references(3, step))
+    for name, values in robot.state._asdict().items():
+        assert (values == getattr(other.state, name)).all(), name
+
+
+def test_servos_keep_their_speed_and_torque() -> None:
+    robot = placed(1)
+    aim = np.full((1, SPEC.n_joints), 1.2)
+    fastest = 0.0
+    last = robot.servos.command.copy()
+    for _ in range(10):
+        robot.step(aim)
+        fastest = max(fastest, float(np.abs(robot.servos.command - last).max()) / SPEC.control_dt_s)
+        last = robot.servos.command.copy()
+        assert np.abs(robot.torques).max() <= 6.0 + 1e-9
+    assert fastest == pytest.approx(2.0)
+    assert np.allclose(robot.servos.command, 1.2)
+
+
+@pytest.mark.parametrize("kind", ["locked", "free", "weak", "slow", "offset"])
+def test_a_fault_does_what_it_says_while_it_lasts(kind: str) -> None:
+    """Two worlds with the same references; in the second joint 6 fails from 0.5 s to 1.5 s."""
+    robot = placed(2, turn=0.0)
+    joint = 5
+    robot.faults.kind[1, joint], robot.faults.onset_s[1, joint] = FAULT_CODES[kind], 0.5
+    robot.faults.end_s[1, joint], robot.faults.strength[1, joint] = 1.5, 0.1
+    robot.faults.offset_rad[1, joint] = 0.3
+    angles, torques, commands = [], [], []
+    for step in range(30):
+        robot.step(np.repeat(references(1, step), 2, axis=0))
+        angles.append(robot.joint_angle()[:, joint].copy())
+        torques.append(np.abs(robot.torques[:, :, joint]).max(axis=1))
+        commands.append(robot.servos.command[:, joint].copy())
+    angle, torque = np.array(angles), np.array(torques)
+    speed = np.abs(np.diff(commands, axis=0)) / SPEC.control_dt_s
+    during = slice(5, 15)
+    assert (angle[:5, 0] == angle[:5, 1]).all()
+    if kind == "locked":
+        assert np.ptp(angle[during, 1]) < 6e-3 and np.ptp(angle[during, 0]) > 0.2
+    elif kind == "free":
+        assert torque[during, 1].max() == 0.0 < torque[during, 0].max()
+    elif kind == "weak":
+        assert torque[during, 1].max() == pytest.approx(0.6) and torque[during, 0].max() > 0.6
+    elif kind == "slow":
+        assert speed[4:14, 1].max() == pytest.approx(0.2) and speed[4:14, 0].max() > 1.0
+    else:
+        assert np.median(angle[8:15, 1] - angle[8:15, 0]) > 0.1
+    assert abs(angle[-1, 1] - angle[-1, 0]) < 0.12  # mended, it follows again
+
+
+def test_unknown_faults_and_feedforward_are_refused() -> None:
+    robot = placed(1)
+    with pytest.raises(ConfigError, match="a spatial robot knows locked"):
+        robot.allow_faults(["loose"])
+    with pytest.raises(ValueError, match="feedforward"):
+        robot.step(references(1, 0), references(1, 0))
+
+
+def test_each_world_may_have_its_own_heights() -> None:
+    """A robot falls onto its own field: on one that is 5 cm higher it comes to lie 5 cm higher."""
+    spec = GroundSpec(kind="grass", height_m=0.1, size_m=4.0)
+    robot = placed(2, ground=spec)
+    heights = np.zeros_like(field_heights(spec))
+    robot.lay_heights(0, heights)
+    robot.lay_heights(1, heights + 0.05)
+    robot.state.physics[:, 3] += 0.06
+    for _ in range(15):
+        robot.step(np.zeros((2, SPEC.n_joints)))
+    low = robot.model.geom("ground").pos[2]
+    assert np.allclose(np.diff(robot.state.centre_z), 0.05 - max(low, 0.0), atol=2e-3)
+    with pytest.raises(ConfigError, match="height field"):
+        placed(1).lay_heights(0, heights)
+
+
+@pytest.mark.parametrize("kind", ["flat", "slope", "grass", "rocks", "stairs", "steps", "gaps", "pole", "pipe"])
+def test_every_ground_carries_a_robot(kind: str) -> None:
+    """A robot that lies down on a ground stays near where it was, above the lowest height, and comes to rest."""
+    ground = GroundSpec(kind=kind, slope_rad=0.05, length_m=6.0, radius_m=0.1 if kind == "pole" else 0.4)
+    robot = SpatialRobot(dataclasses.replace(SPEC, friction=0.6), 1, 1, ground)
+    robot.set_shape(np.zeros((1, SPEC.n_joints)), np.full(1, 0.5 * math.pi), np.array([[0.0, -0.3 - SPEC.length_m]]))
+    if kind in ("pipe", "slope"):  # across a slope, a round robot rolls down
+        robot.set_shape(np.zeros((1, SPEC.n_joints)), np.zeros(1), np.zeros((1, 2)))
+    robot.state.physics[:, 3] += 0.15
+    start = robot.state.centre_xy.copy()
+    for _ in range(25):
+        robot.step(np.zeros((1, SPEC.n_joints)))
+    assert np.hypot(*(robot.state.centre_xy - start)[0]) < 0.3
+    assert -0.05 < robot.state.centre_z[0] < 0.3
+    assert np.abs(robot.joint_rate()).max() < 0.5
+
+
+def test_the_same_seed_gives_the_same_heights_and_another_seed_others() -> None:
+    spec = GroundSpec(kind="rocks", seed=3, size_m=4.0, start_radius_m=0.5)
+    heights = field_heights(spec)
+    assert (heights == field_heights(spec)).all()
+    assert (heights != field_heights(dataclasses.replace(spec, seed=4))).any()
+    assert heights.min() >= 0.0 and heights.max() <= spec.height_m
+    middle = heights.shape[0] // 2
+    assert heights[middle, middle] == 0.0
+
+
+def test_mujoco_steps_the_same_model_to_the_same_state() -> None:
+    """One control step equals MuJoCo's own loop with the commands of each physics step."""
+    robot = placed(1)
+    aim = references(1, 0)
+    before, last = robot.state.physics[0].copy(), robot.servos.command[0].copy()
+    data = mujoco.MjData(robot.model)
+    mujoco.mj_setState(robot.model, data, before, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    for step in range(1, SPEC.n_substeps + 1):
+        reach = step * SPEC.sim_dt_s * 2.0
+        data.ctrl[:] = last + np.clip(aim[0] - last, -reach, reach)
+        mujoco.mj_step(robot.model, data)
+    robot.step(aim)
+    after = np.zeros_like(before)
+    mujoco.mj_getState(robot.model, data, after, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    assert (robot.state.physics[0] == after).all()
