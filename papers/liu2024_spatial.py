@@ -2,9 +2,10 @@
 
 ``experiments``: creeping, side winding and arc rolling with the servos' limits (Table 4). ``simulations``: all five
 with unlimited joints, the authors' gains, contact friction and shapes (Table 3), spiral rolling on a pole. ``complex
-ground``: side winding and arc rolling on height fields (Table 5). The authors' simulator has a contact friction of 0.2,
-which stands for the floor of the experiments too; the one friction that is fitted, to the creeping speed of the
-experiments alone, is that of the wheels' axles, ``AXLE``. docs/spatial.md says what else is ours.
+ground``: side winding and arc rolling on height fields (Table 5). The authors' simulator has a contact friction of
+0.2, which
+stands for the floor of the experiments too; the one friction that is fitted, to the creeping speed of the experiments
+alone, is that of the wheels' axles, ``AXLE``. docs/spatial.md says what else is ours.
 """
 
 from __future__ import annotations
