@@ -9,6 +9,7 @@ from typing import Any
 
 from snake_gym.benchmark.scenarios import BenchmarkConfig
 from snake_gym.envs.tables import describe, group_tables, settings_table
+from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import RobotSpec
 
 from .algorithms import GradientNorms, NetworkConfig, ScheduleConfig
@@ -16,6 +17,7 @@ from .config import TrainConfig
 
 SECTIONS: tuple[tuple[str, str, type[Any]], ...] = (
     ("Robot", "Settings of a robot: a file in `configs/robot/`, or `robot:` of an env.", RobotSpec),
+    ("Spatial robot", "Settings of a robot of `docs/spatial.md`: a file in `configs/robot/spatial/`.", SpatialSpec),
     ("Training", "Settings of `snake-gym train`: a file in `configs/train/`.", TrainConfig),
     ("Benchmark", "Settings of `snake-gym evaluate`: a file in `configs/benchmark/`.", BenchmarkConfig),
 )

@@ -209,27 +209,29 @@ class Results(NamedTuple):
     """SRL on the pole with the paper's radius, gains and friction."""
 
 
-def _limited(spec: SpatialSpec, mode: str, friction: float, axle: float = 0.0) -> SpatialSpec:
+def servo_robot(spec: SpatialSpec, mode: str, friction: float, axle: float = 0.0) -> SpatialSpec:
+    """Return the real robot: servos with limits, wheels for creeping."""
     wheels = replace(spec.wheels, pairs=mode == "CL", axle_damping_nms_rad=axle)
     actuator = replace(spec.actuator, kp=SERVO_GAINS[0], kd=SERVO_GAINS[1])
     return replace(spec, friction=friction, wheels=wheels, actuator=actuator)
 
 
-def _unlimited(spec: SpatialSpec, mode: str) -> SpatialSpec:
+def free_robot(spec: SpatialSpec, mode: str) -> SpatialSpec:
+    """Return the robot of the authors' simulations: joints without limits, the shape that suits the gait."""
     actuator = replace(spec.actuator, torque_limit_nm=math.inf, speed_limit_rad_s=math.inf)
     wheels = replace(spec.wheels, pairs=mode == "CL")
     free = replace(spec, friction=FLOOR, wheels=wheels, actuator=actuator)
     return replace(free, section="box") if mode in ("TWL", "SRL") else free
 
 
-def _strong(spec: SpatialSpec) -> SpatialSpec:
+def strong_robot(spec: SpatialSpec) -> SpatialSpec:
     """Return the robot with servos whose torque has no limit, and stiffer."""
     return replace(spec, actuator=replace(spec.actuator, torque_limit_nm=math.inf, kp=500.0, kd=5.0))
 
 
 def climb(spec: SpatialSpec, published: bool, periods: int) -> Run:
     """Wind the robot around the pole and roll: as published, or with our grip."""
-    plain = _unlimited(spec, "SRL")
+    plain = free_robot(spec, "SRL")
     gait = GAITS["SRL"]
     if not published:
         kp, kd = POLE_GAINS
@@ -246,33 +248,35 @@ def _experiment(options: argparse.Namespace, advance: Advance) -> Results:
     periods = 2 if quick else 4
     advance(0.0, "experiments")
     experiments: dict[str, Run] = {
-        mode: play(_limited(spec, mode, FLOOR, AXLE), gait, None, periods * (2 if mode == "ARL" else 1))
+        mode: play(servo_robot(spec, mode, FLOOR, AXLE), gait, None, periods * (2 if mode == "ARL" else 1))
         for mode, gait in EXPERIMENTS.items()
     }
     arc = GAITS["ARL"]
     wide_arc = {
-        "limited": play(_limited(spec, "ARL", FLOOR), arc, None, 2 * periods),
-        "unlimited": play(_strong(_limited(spec, "ARL", FLOOR)), EXPERIMENTS["ARL"], None, 2 * periods),
+        "limited": play(servo_robot(spec, "ARL", FLOOR), arc, None, 2 * periods),
+        "unlimited": play(strong_robot(servo_robot(spec, "ARL", FLOOR)), EXPERIMENTS["ARL"], None, 2 * periods),
     }
     advance(0.25, "friction of the axles")
     scanned = (AXLE,) if quick else SCANNED_AXLES
-    fit = {c: play(_limited(spec, "CL", FLOOR, c), EXPERIMENTS["CL"], None, 2).speed_m_per_rad for c in scanned}
+    fit = {c: play(servo_robot(spec, "CL", FLOOR, c), EXPERIMENTS["CL"], None, 2).speed_m_per_rad for c in scanned}
     advance(0.4, "simulations")
     simulations: dict[str, Run] = {
-        mode: play(_unlimited(spec, mode), GAITS[mode], None, periods) for mode in ("CL", "TWL", "SWL", "ARL")
+        mode: play(free_robot(spec, mode), GAITS[mode], None, periods) for mode in ("CL", "TWL", "SWL", "ARL")
     }
     advance(0.55, "spiral rolling on a pole")
     simulations["SRL"] = climb(spec, False, 1)
     published = climb(spec, True, 1)
     turned = replace(GAITS["TWL"], frequency_rad_s=-GAITS["TWL"].frequency_rad_s)
-    backwards = play(_unlimited(spec, "TWL"), turned, None, 2)
+    backwards = play(free_robot(spec, "TWL"), turned, None, 2)
     ground = {}
     for i, (name, gait) in enumerate(COMPLEX.items()):
         advance(0.65 + 0.04 * i, f"complex ground: {name}")
         kind: Literal["grass", "rocks"] = "grass" if name[-1] in "12" else "rocks"
         seeds = range(1 if quick else GROUND_SEEDS)
         grounds = [GroundSpec(kind=kind, seed=seed, height_m=0.06, grain_m=0.25, size_m=12.0) for seed in seeds]
-        ground[name] = play(_limited(spec, name[:3], OUTDOORS), gait, grounds, periods * (2 if name[0] == "A" else 1))
+        ground[name] = play(
+            servo_robot(spec, name[:3], OUTDOORS), gait, grounds, periods * (2 if name[0] == "A" else 1)
+        )
     return Results(quick, experiments, simulations, backwards, fit, wide_arc, ground, published)
 
 

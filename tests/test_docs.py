@@ -269,7 +269,8 @@ def test_commands_in_the_documentation_have_the_options_that_they_are_given() ->
                 program, rest = "hardware", rest[program != "snake_gym.hardware" :]
             if program.startswith("snake_gym."):
                 continue  # makers of pages, which take no options
-            command = rest[0] if rest and not rest[0].startswith("-") and rest[0].isidentifier() else ""
+            is_command = rest and not rest[0].startswith("-") and rest[0].replace("-", "_").isidentifier()
+            command = rest[0] if is_command else ""
             if command.isupper():
                 continue
             told = help_of(program, command if not program.startswith("benchmarks/") else "")

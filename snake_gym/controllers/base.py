@@ -55,6 +55,8 @@ class Gait:
 
     config_type: ClassVar[type[Any]]
     """Dataclass of the settings; ``register_controller`` sets it."""
+    spatial: ClassVar[bool] = False
+    """True for a gait of spatial robots; the others are for planar ones."""
     lopsided: ClassVar[tuple[str, ...] | None] = None
     """Settings that have to be 0 for a gait that commands a mirrored robot (``interface.mirror``) the mirrored angles,
     half a period later; None: it is not known to do so."""

@@ -213,6 +213,8 @@ class Multimodal(Gait):
     first command.
     """
 
+    spatial = True
+
     def __init__(self, config: MultimodalConfig, spec: Any, per_world: PerWorld | None = None) -> None:
         if not isinstance(spec, SpatialSpec):
             raise ValueError(f"controller multimodal is for spatial robots; {spec.name} is planar")

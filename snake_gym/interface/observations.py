@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError, Range, Settings
 from snake_gym.config.errors import show
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED
-from snake_gym.controllers.multimodal import MODES
 from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
 from snake_gym.plugins import check_numbers, choose_registered, describe_failure, is_again
 from snake_gym.registry import TASKS, find_task
@@ -103,8 +102,7 @@ STANDARD = (
 )  # fmt: skip
 """Columns that an observation has by default wherever there is a use for them, in this order."""
 FURTHER = (
-    "head_up", "head_height", "gait_mode", "joint_reference", "pose_valid", "body_velocity", "turning_rate",
-    "remaining_time", "tail_leads", "suspected_fault",
+    "joint_reference", "pose_valid", "body_velocity", "turning_rate", "remaining_time", "tail_leads", "suspected_fault"
 )  # fmt: skip
 """Columns that it has where they are named."""
 OWN = (*STANDARD, *FURTHER)
@@ -480,32 +478,6 @@ def contact_force(seen: Seen) -> FloatArray:
 def free_range(seen: Seen) -> FloatArray:
     measured = seen.measurement.range_m
     return np.array([seen.layout.max_range_m]) if measured is None else measured
-
-
-@register_column(
-    "head_up", "1", "direction of the vertical in the head's frame, from its inertial sensor",
-    lambda layout: 3 * is_spatial(layout), needs="a spatial robot",
-)  # fmt: skip
-def head_up(seen: Seen) -> FloatArray:
-    up = seen.measurement.head_up_h
-    return np.array([0.0, 0.0, 1.0]) if up is None else up
-
-
-@register_column(
-    "head_height", "m", "height of the head", lambda layout: int(is_spatial(layout)),
-    needs="a spatial robot",
-)  # fmt: skip
-def head_height(seen: Seen) -> FloatArray:
-    height = seen.measurement.head_z_w
-    return np.zeros(1) if height is None else height[:, None]
-
-
-@register_column(
-    "gait_mode", "1", "1 for the mode that the controller below the policy is in, 0 for the others",
-    lambda layout: len(MODES) * ("mode" in layout.told), needs="a controller with modes below the policy",
-)  # fmt: skip
-def gait_mode(seen: Seen) -> FloatArray:
-    return (seen.signals["mode"][:, None] == np.arange(len(MODES))).astype(np.float64)
 
 
 @register_column("joint_reference", "rad", "last joint reference", n_joints, mirror=TURNED)

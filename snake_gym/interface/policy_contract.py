@@ -22,6 +22,7 @@ from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_ac
 from snake_gym.interface.actor_network import FrozenNormaliser, Layer
 from snake_gym.interface.observations import BOUND, USUAL, Field, ObservationLayout
 from snake_gym.registry import check_env_id
+from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 FORMAT: Final = "snake_gym policy file 2"
@@ -168,7 +169,7 @@ class PolicyContract(Settings):
     format: Literal["snake_gym policy file 2"]
     name: str
     weights: WeightsFile
-    robot: RobotSpec
+    robot: RobotSpec | SpatialSpec
     """The robot it was trained on, every setting written out."""
     control_dt_s: float
     """Time between two actions [s]."""
@@ -197,6 +198,8 @@ def action_contract(config: ActionConfig, decoder: ActionDecoder) -> ActionContr
         "residual": "clip(controller command + scale_rad * action, -joint_limit_rad, joint_limit_rad)",
         "gait": "clip(amplitude * sin(phase + (i - 1) * phase_shift) + offset, -joint_limit_rad, joint_limit_rad)",
     }[config.kind]
+    if decoder.own_actions:
+        formula = "clip(controller command after its actions, -joint_limit_rad, joint_limit_rad)"
     if decoder.has_pace:
         formula += "; the controller's gait runs 1 + pace_range * (last action) times as fast"
     return ActionContract(decoder.size, config, formula, tuple(dict(row) for row in describe_action(decoder)))

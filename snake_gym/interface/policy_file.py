@@ -12,7 +12,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class FilePolicy:
         self.path = path
         """The contract's file."""
         self.name = contract.name
-        self.spec: RobotSpec = contract.robot
+        self.spec: RobotSpec = cast(RobotSpec, contract.robot)
         """The robot it was trained on."""
         self.env_id = contract.env.id
         """Registered name of the env it was trained in."""

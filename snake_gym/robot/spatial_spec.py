@@ -79,13 +79,13 @@ class SpatialSpec(Settings):
     n_joints: Annotated[int, Range(1, MAX_SPATIAL_JOINTS)] = 28
     """Number J of joints; there are J + 1 links, the head among them."""
     head_joint: Axis = "yaw"
-    """Axis of the joint behind the head; from there on they alternate."""
+    """Axis of the joint behind the head: yaw (vertical) or pitch (lateral); from there on they alternate."""
     link_length_m: Positive = 0.16
     """Distance between neighbouring joints."""
     head_length_m: Positive = 0.16
     """Length of the head ahead of its joint."""
     section: Literal["cylinder", "box"] = "cylinder"
-    """Shape of links for contacts."""
+    """Shape of links for contacts: cylinder (``radius_m``) or box (``box_m``)."""
     rounded: bool = True
     """Cylinders end in half spheres, the quickest shape; False: they are cut off."""
     radius_m: Positive = 0.055
@@ -183,12 +183,21 @@ class SpatialSpec(Settings):
             )
         return n
 
+    def step_note(self) -> str | None:
+        """Return None: there is no other step to choose."""
+        return None
+
+    @property
+    def rest_radius_m(self) -> float:
+        """Half the height of a link's section [m]."""
+        return self.radius_m if self.section == "cylinder" else 0.5 * self.box_m[1]
+
     @property
     def rest_height_m(self) -> float:
         """Height of the stretched robot's axis above the ground that it lies on [m]."""
         if self.wheels.pairs:
             return self.wheels.drop_m + self.wheels.radius_m
-        return self.radius_m if self.section == "cylinder" else 0.5 * self.box_m[1]
+        return self.rest_radius_m
 
     def axes_from_head(self) -> tuple[Axis, ...]:
         """Return the axis of each joint, from the head."""
@@ -212,6 +221,21 @@ class SpatialSpec(Settings):
                 f"robot.{path} has {values.size} numbers; expected one, or {self.n_joints} (one for each joint)"
             )
         return values.copy()
+
+    def links(self, path: str) -> FloatArray:
+        """Return half lengths, masses or radii (N,) of the links from the tail, by a planar robot's names.
+
+        Pictures from above take the links for level. Raises ValueError for another name.
+        """
+        own = {
+            "link_half_length_m": (0.5 * self.link_length_m, 0.5 * self.head_length_m),
+            "link_mass_kg": (self.link_mass_kg, self.head_mass_kg),
+            "link_radius_m": (self.rest_radius_m, self.rest_radius_m),
+        }
+        if path not in own:
+            raise ValueError(f"a spatial robot's links have no {path}; expected one of {', '.join(own)}")
+        link, head = own[path]
+        return np.array([link] * self.n_joints + [head])
 
     def link_inertia(self) -> Triple:
         """Return a link's moments of inertia about its centre of mass [kg m^2], axes of the joint's frame (x along)."""

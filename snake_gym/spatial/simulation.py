@@ -271,6 +271,10 @@ class SpatialRobot:
         """Return a mask (W, J) of the joints that are failed at the present time."""
         return acting(self.faults, self.state.time_s)
 
+    def acting_kind(self) -> NDArray[np.int64]:
+        """Return the kind of fault of each joint that acts at the present time (W, J); 0: none."""
+        return np.where(self.failed_now(), self.faults.kind, HEALTHY)
+
     def fault_names(self) -> set[str]:
         """Return the kinds of all faults that joints have, had or will have in the present episodes."""
         present = set(np.unique(self.faults.kind).tolist())

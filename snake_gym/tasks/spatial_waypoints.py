@@ -11,9 +11,14 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from snake_gym.config import ConfigError, require
+from snake_gym.controllers.multimodal import MODES
 from snake_gym.interface.actions import ActionConfig
+from snake_gym.interface.observations import Seen, register_column
 from snake_gym.robot.spatial_spec import load_spatial_robot
+from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.sensors import SensorSuite
 from snake_gym.tasks.task import EnvConfig, StartConfig, Task
 from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
@@ -21,6 +26,32 @@ from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
 ROBOT = "configs/robot/spatial/snake_robot_iii.yaml"
 GAIT = {"kind": "multimodal", "mode": "SWL", "frequency_rad_s": 2.0}
 """Controller below policies by default: side winding, about three times as fast as published."""
+
+
+@register_column(
+    "head_up", "1", "direction of the vertical in the head's frame, from its inertial sensor",
+    3,
+)  # fmt: skip
+def head_up(seen: Seen) -> FloatArray:
+    up = seen.measurement.head_up_h
+    return np.array([0.0, 0.0, 1.0]) if up is None else up
+
+
+@register_column(
+    "head_height", "m", "height of the head", 1,
+    needs="a spatial robot",
+)  # fmt: skip
+def head_height(seen: Seen) -> FloatArray:
+    height = seen.measurement.head_z_w
+    return np.zeros(1) if height is None else height[:, None]
+
+
+@register_column(
+    "gait_mode", "1", "1 for the mode that the controller below the policy is in, 0 for the others",
+    lambda layout: len(MODES) * ("mode" in layout.told), needs="a controller with modes below the policy",
+)  # fmt: skip
+def gait_mode(seen: Seen) -> FloatArray:
+    return (seen.signals["mode"][:, None] == np.arange(len(MODES))).astype(np.float64)
 
 
 @dataclass(frozen=True)

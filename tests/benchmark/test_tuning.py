@@ -28,7 +28,7 @@ def search(**settings: Any) -> Search:
 @pytest.mark.parametrize("robot", list(PRESETS))
 def test_every_controller_can_be_tuned_anywhere_in_its_space(robot: str) -> None:
     spec = PRESETS[robot]
-    for kind in CONTROLLERS:
+    for kind in (kind for kind in CONTROLLERS if kind != "multimodal"):  # that one is spatial
         space = search_space(kind, spec)
         for share in (0.0, 0.5, 1.0):
             values = {parameter.name: float(parameter.value(np.array(share))) for parameter in space}

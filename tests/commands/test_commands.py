@@ -173,10 +173,10 @@ def test_after_warm_no_env_compiles(tmp_path: Path) -> None:
     program = """
 from numba.core import event
 import gymnasium as gym, snake_gym
-from snake_gym.registry import TASKS
+from snake_gym.registry import PLANAR_TASKS
 seen = event.RecordingListener()
 event.register("numba:compile", seen)
-for env_id in TASKS:
+for env_id in PLANAR_TASKS:
     for settings in ({}, {"faults": {"n_max": 3, "kinds": ["rough", "slipped"]}}):
         for env in (gym.make(env_id, **settings), gym.make_vec(env_id, num_envs=20, **settings)):
             env.reset(seed=0)

@@ -15,13 +15,14 @@ import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
-from snake_gym.registry import TASKS
+from snake_gym.registry import PLANAR_TASKS, SPATIAL_TASKS
 from snake_gym.robot.presets import PRESETS
 
 AMONG_OBSTACLES = ("SnakeGym/ObstacleField-v0", "SnakeGym/Escape-v0")
 REFUSED = {(env_id, "resilient"): "robot.actuator.kind is 'acceleration'" for env_id in AMONG_OBSTACLES}
 """Pairs that cannot be, and the beginning of what their error says."""
-EVERY = [(env_id, robot) for env_id in TASKS for robot in PRESETS if (env_id, robot) not in REFUSED]
+EVERY = [(env_id, robot) for env_id in PLANAR_TASKS for robot in PRESETS if (env_id, robot) not in REFUSED]
+EVERY += [(env_id, "configs/robot/spatial/snake_robot_i.yaml") for env_id in SPATIAL_TASKS]
 every = pytest.mark.parametrize(("env_id", "robot"), EVERY)
 
 CONSTANT = {("SnakeGym/Velocity-v0", "distance"): "the target stands for a heading: it is always 10 m away"}

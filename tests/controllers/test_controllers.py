@@ -15,7 +15,7 @@ from snake_gym.controllers.cc import Cc
 from snake_gym.controllers.sjc import Sjc, SjcConfig
 from tests.controllers.worlds import N_JOINTS, SPEC, random_world, take_world
 
-KINDS = list(CONTROLLERS)
+KINDS = [kind for kind, controller in CONTROLLERS.items() if not getattr(controller, "spatial", False)]
 LEARNED = {"kind": "fault_aware", "detector": {"kind": "learned"}}
 SETTINGS: list[dict[str, Any]] = [*({"kind": kind} for kind in KINDS), LEARNED]
 

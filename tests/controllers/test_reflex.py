@@ -41,7 +41,7 @@ def test_the_clock_runs_backwards_for_a_while_where_no_way_is_made() -> None:
     assert (steps[:, 3] == -1.0).any(), "0.08 m in 2 s is too little"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CONTROLLERS if kind not in ("reflex", "mpc")])
+@pytest.mark.parametrize("kind", [kind for kind in CONTROLLERS if kind not in ("reflex", "mpc", "multimodal")])
 def test_a_robot_that_gets_on_is_commanded_as_without_it(kind: str) -> None:
     spec = PEGBOARD if kind == "pfl" else SPEC
     plain, guarded = (make_controller(c, spec) for c in ({"kind": kind}, {**REFLEX, "controller": {"kind": kind}}))

@@ -14,7 +14,7 @@ from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv
 from snake_gym.envs.checker import assert_same
-from snake_gym.registry import TASKS, find_task
+from snake_gym.registry import PLANAR_TASKS, find_task
 
 FAULTS = {"n_min": 1, "n_max": 4, "onset_max_s": 5.0}
 HARD: dict[str, dict[str, Any]] = {
@@ -44,7 +44,7 @@ def episode(env: SnakeVectorEnv, seed: int) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.parametrize("env_id", TASKS)
+@pytest.mark.parametrize("env_id", PLANAR_TASKS)
 def test_one_is_the_settings_as_they_are_and_each_share_is_those_settings_scaled(env_id: str) -> None:
     full = episode(make(env_id), 7)
     assert_same(full, episode(make(env_id, difficulty=1.0), 7), "difficulty 1")
@@ -61,7 +61,7 @@ def test_one_is_the_settings_as_they_are_and_each_share_is_those_settings_scaled
             assert_same(one[:4], other[:4], f"difficulty {share}")
 
 
-@pytest.mark.parametrize("env_id", TASKS)
+@pytest.mark.parametrize("env_id", PLANAR_TASKS)
 def test_zero_draws_no_fault_and_more_draw_more_of_the_same(env_id: str) -> None:
     kinds, encoders, levels = [], [], []
     for share in (0.0, 0.3, 0.5, 0.8, 1.0):

@@ -408,7 +408,7 @@ def test_checkers_are_silent_with_truth_and_history() -> None:
         ("SnakeGym/PathFollow-v0", "behind_schedule", "it needs follow.speed_m_s; "),
         ("SnakeGym/PathFollow-v0", "path_direction_4", "it needs 4 or more places in follow.preview_m; "),
         ("SnakeGym/ObstacleField-v0", "velocity", "; did you mean 'body_velocity'?"),
-        ("SnakeGym/Velocity-v0", "next_target_1", "it needs SnakeGym/Waypoints-v0 and course.lookahead of 1 or more"),
+        ("SnakeGym/Velocity-v0", "next_target_1", "it needs SnakeGym/Waypoints-v0 or SnakeGym/"),
         ("SnakeGym/Waypoints-v0", "contact_force", "such as SnakeGym/ObstacleField-v0 or SnakeGym/Escape-v0; expected"),
         ("SnakeGym/Escape-v0", "cross_track", "expected one of standard, joint_angle, joint_rate, reference_error, "),
         ("SnakeGym/Waypoints-v0", "cross_track", "it needs SnakeGym/PathFollow-v0"),

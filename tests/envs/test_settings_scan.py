@@ -153,7 +153,7 @@ CASES: dict[str, Case] = {
         WaypointsConfig, {"robot": {"preset": "resilient"}},
         [path for path in numbers_of(RobotSpec, ("robot",)) if path[1] in ("actuator", "friction", "sim_dt_s")],
     ),
-    **{f"controller {name}": controller_case(name) for name in CONTROLLERS},
+    **{f"controller {name}": controller_case(name) for name in CONTROLLERS if name != "multimodal"},
 }  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def test_a_spatial_chain_with_still_pitch_joints_moves_as_the_planar_one() -> No
         n_joints=2 * n, link_length_m=length, head_length_m=length, link_mass_kg=mass, head_mass_kg=mass,
         link_inertia_kgm2=(0.002, 0.0106, 0.0106), head_inertia_kgm2=(0.0106, 0.002, 0.0106),
         actuator={"kp": 5.0, "kd": 0.5}, joint_damping_nms_rad=0.0, joint_friction_nm=0.0,
-        control_dt_s=0.1, sim_dt_s=0.001,
+        control_dt_s=0.1, sim_dt_s=0.001, profile="step",
     )  # fmt: skip
     pair = 2.0 * (0.0106 + mass * (0.5 * length) ** 2)
     planar = RobotSpec(

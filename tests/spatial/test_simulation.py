@@ -19,7 +19,7 @@ from snake_gym.spatial.simulation import SpatialRobot
 
 SPEC = load_spatial_robot(
     {"n_joints": 8, "link_mass_kg": 0.5, "head_mass_kg": 0.5, "actuator": {"kp": 20.0, "kd": 0.1,
-     "torque_limit_nm": 6.0, "speed_limit_rad_s": 2.0}}
+     "torque_limit_nm": 6.0, "speed_limit_rad_s": 2.0}, "profile": "step"}
 )  # fmt: skip
 
 

@@ -1,0 +1,166 @@
+"""Envs of spatial robots through the shared core: checkers, saved states, faults, actions, grounds, pictures."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import snake_gym  # noqa: F401  registers
+from snake_gym.config import ConfigError
+from snake_gym.controllers.multimodal import MODES
+from snake_gym.envs import SnakeVectorEnv
+from snake_gym.envs.checker import assert_same, check_vector_env
+from snake_gym.registry import SPATIAL_TASKS
+from snake_gym.tasks.terrain import KINDS
+
+SMALL: dict[str, Any] = {
+    "robot": {"n_joints": 12, "link_mass_kg": 0.5, "head_mass_kg": 0.5, "control_dt_s": 0.2, "sim_dt_s": 0.005,
+              "actuator": {"kp": 20.0, "kd": 0.1, "torque_limit_nm": 6.0, "speed_limit_rad_s": 6.0}},
+    "faults": {"n_max": 3},
+    "time_limit_s": 8.0,
+}  # fmt: skip
+ACTIONS: dict[str, dict[str, Any]] = {
+    "gait": {},
+    "residual": {"action": {"kind": "residual", "controller": {"kind": "multimodal", "mode": "SWL"}}},
+    "joint_reference": {"action": {"kind": "joint_reference"}},
+}
+both = pytest.mark.parametrize("env_id", SPATIAL_TASKS)
+
+
+def make(env_id: str, n_worlds: int = 3, **settings: Any) -> SnakeVectorEnv:
+    return SnakeVectorEnv(env_id, n_worlds, "DISABLED", **{**SMALL, **settings})
+
+
+@both
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_gymnasiums_checker_passes(env_id: str, kind: str) -> None:
+    check_env(gym.make(env_id, **SMALL, **ACTIONS[kind]).unwrapped, skip_render_check=True)
+
+
+@both
+def test_the_vector_checker_passes(env_id: str) -> None:
+    """It compares the vector env with single ones, its autoreset modes, seeds and saved states."""
+    check_vector_env(lambda n, mode: SnakeVectorEnv(env_id, n, mode, **SMALL, max_episode_steps=8), n_steps=12)
+
+
+@both
+def test_a_restored_episode_goes_on_bit_for_bit_in_an_env_that_was_elsewhere(env_id: str) -> None:
+    kinds = {"kinds": ["rocks", "steps", "pole"]} if "Terrain" in env_id else {}
+    env, other = make(env_id, **kinds), make(env_id, **kinds)
+    env.reset(seed=3)
+    other.reset(seed=50)
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-1.0, 1.0, (12, 3, env.single_action_space.shape[0]))
+    for action in actions[:6]:
+        env.step(action)
+        other.step(-action)
+    other.set_state(env.get_state())
+    for action in actions[6:]:
+        assert_same(env.step(action), other.step(action), "a step after the restore")
+
+
+def test_faults_are_hidden_and_lock_joints() -> None:
+    env = make(SPATIAL_TASKS[0], 1, faults={"joints": [6], "kinds": ["locked"], "onset_min_s": 2.0, "onset_max_s": 2.0})
+    sound = make(SPATIAL_TASKS[0], 1, faults={})
+    first, _ = env.reset(seed=1)
+    assert_same(first, sound.reset(seed=1)[0], "the first observation")
+    action = np.zeros((1, env.single_action_space.shape[0]))
+    action[:, MODES.index("SWL")] = action[:, -2] = 1.0
+    angles = []
+    for _ in range(30):
+        *_, infos = env.step(action)
+        angles.append(env.core.robot.joint_angle()[0, 5])
+    assert infos["n_failed_joints"][0] == 1
+    assert np.ptp(angles[11:]) < 0.02 < np.ptp(angles[:10])
+    revealed = make(SPATIAL_TASKS[0], 1, faults={"joints": [6], "reveal": True})
+    assert revealed.core.layout.size == env.core.layout.size + 12
+
+
+def test_a_policy_may_choose_its_gait() -> None:
+    env = make(SPATIAL_TASKS[0], 5, faults={})
+    env.reset(seed=0)
+    action = np.full((5, env.single_action_space.shape[0]), -1.0)
+    action[np.arange(5), np.arange(5)] = 1.0
+    obs = env.step(action)[0]
+    assert (obs[:, env.core.layout.fields["gait_mode"].columns] == np.eye(5)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_ground_is_laid_and_carries_the_robot(kind: str) -> None:
+    env = make("SnakeGym/Terrain-v0", 2, kinds=[kind], faults={})
+    obs, _ = env.reset(seed=4)
+    seen = obs[:, env.core.layout.fields["ground"].columns]
+    assert (seen == np.eye(len(KINDS))[KINDS.index(kind)]).all()
+    data = [env.core.robot.own_model(world).hfield_data for world in range(2)]
+    assert (np.ptp(data[0]) > 0.0) == (kind not in ("flat", "pole"))
+    assert (data[0] != data[1]).any() == (kind in ("grass", "rocks"))
+    for _ in range(8):
+        env.step(np.zeros((2, env.single_action_space.shape[0])))
+    height = env.core.robot.state.centre_z
+    assert (height > -0.25).all() and (height < 0.6).all()
+    pole = env.core.robot.own_model(0).geom("pole_1").pos[2]
+    assert (pole > 0.0) == (kind == "pole")
+
+
+def test_difficulty_scales_the_heights() -> None:
+    highest = []
+    for share in (0.0, 0.5, 1.0):
+        env = make("SnakeGym/Terrain-v0", 1, kinds=["rocks"], difficulty=share)
+        env.reset(seed=2)
+        highest.append(float(np.ptp(env.core.robot.own_model(0).hfield_data)))
+    assert highest[0] == 0.0 and highest[1] == pytest.approx(0.5 * highest[2], rel=1e-5) and highest[2] > 0.05
+
+
+def test_winding_makes_way_towards_the_targets() -> None:
+    """The published side winding, guided, brings the robot nearer; standing still does not."""
+    gait = {"kind": "multimodal", "mode": "SWL", "guided": True, "frequency_rad_s": 2.0}
+    course = {"kind": "list", "targets": [[0.0, -8.0]]}
+    action = {"kind": "residual", "controller": gait}
+    env = gym.make(
+        SPATIAL_TASKS[0], action=action, course=course, start={"random": False, "amplitude_rad": 0.0}, time_limit_s=16.0
+    )
+    env.reset(seed=0)
+    for _ in range(80):
+        *_, info = env.step(np.zeros(env.action_space.shape, np.float32))
+    assert info["progress_m"] > 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"randomisation": {"ranges": {"friction_along": [0.5, 1.5]}}}, "randomisation is set|env"),
+        ({"faults": {"n_max": 1, "kinds": ["loose"]}}, "a spatial robot knows locked"),
+        ({"robot": "resilient"}, "spatial robot's YAML file"),
+        ({"observation": {"privileged": ["true_faults"]}}, "privileged"),
+        ({"start": {"amplitude_rad": 2.0}, "robot": {"joint_stop_rad": 1.6}}, "expected at most the robot's"),
+    ],
+)
+def test_what_spatial_envs_do_not_have_is_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        gym.make(SPATIAL_TASKS[0], **settings)
+
+
+def test_pictures_where_mujoco_can_draw() -> None:
+    """In a process of its own: the graphics library is chosen when mujoco is imported."""
+    program = """
+import gymnasium as gym, numpy as np, snake_gym
+from snake_gym.config import ConfigError
+env = gym.make("SnakeGym/Terrain-v0", render_mode="rgb_array", kinds=["rocks"])
+env.reset(seed=1)
+try:
+    frame = env.render()
+except ConfigError as error:
+    assert "MUJOCO_GL" in str(error)
+    print("cannot draw")
+else:
+    print(frame.shape, frame.dtype, int(np.ptp(frame)) > 50)
+env.close()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() in ("cannot draw", "(360, 640, 3) uint8 True"), done.stderr
