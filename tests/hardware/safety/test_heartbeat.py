@@ -144,9 +144,7 @@ def test_a_guard_and_a_run_that_both_hang_open_the_relay(port: EmulatedPort, boa
 
 
 @pytest.mark.parametrize("guarded", ["true", "false"])
-def test_a_run_that_ends_leaves_the_supply_on(
-    port: EmulatedPort, board: Board, tmp_path: Path, guarded: str
-) -> None:
+def test_a_run_that_ends_leaves_the_supply_on(port: EmulatedPort, board: Board, tmp_path: Path, guarded: str) -> None:
     with running(port, board, tmp_path, "--set", f"connection.guarded={guarded}") as process:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
@@ -168,9 +166,7 @@ def test_a_bus_that_is_away_for_too_long_opens_the_relay(port: EmulatedPort, boa
 
 
 @pytest.mark.parametrize("guarded", ["true", "false"])
-def test_a_board_that_goes_away_stops_the_robot(
-    port: EmulatedPort, board: Board, tmp_path: Path, guarded: str
-) -> None:
+def test_a_board_that_goes_away_stops_the_robot(port: EmulatedPort, board: Board, tmp_path: Path, guarded: str) -> None:
     with running(port, board, tmp_path, "--set", f"connection.guarded={guarded}") as process:
         board.unplug()
         out, _ = process.communicate(timeout=30)
