@@ -5,14 +5,15 @@
     python benchmarks/suites.py --train 1 --only demo          trains what plays in one suite, one seed of each
     python benchmarks/suites.py --policy ppo=agents/pretrained/resilient_servo_locked_joints
     python benchmarks/suites.py --only resilience --policy "mine=runs/mine/seed_*"
+    python benchmarks/suites.py --only demo --oracle 64             measures regret to oracles in the first 64 scenarios
     python benchmarks/suites.py --episodes 16 --out runs/quick      a trial, which leaves docs/ alone
 
 A suite is a file of configs/benchmark. A learned policy, which may be several seeds of one recipe (a folder of runs),
-plays in the suites of its task and robot. Writes
-OUT/suites/NAME.csv (what each policy did in each scenario), OUT/suites.md, whose numbers all follow from those rows,
-and for each env a picture of the best controller at half time to OUT/images/envs. Suites that are not played keep their
-rows, and so do learned policies that do not play, while a suite has the same scenarios. What is done is played again
-only after a change (runs/suites).
+plays in the suites of its task and robot. Writes OUT/suites/NAME.csv (what each policy did in each scenario),
+OUT/suites/NAME_oracles.json (scores of oracles), OUT/suites.md, whose numbers all follow from those, and for each env
+a picture of the best controller at half time to OUT/images/envs. Suites that are not played keep their rows, and so do
+learned policies that do not play, while a suite has the same scenarios. What is done is played again only
+after a change (runs/suites).
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ from rich.progress import Progress, TaskID
 import snake_gym
 from snake_gym.__main__ import main as snake_gym_main
 from snake_gym.benchmark.evaluate import check_frozen, load_policy, other_entrants
+from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.report import score_key, show_bounds, summarise, with_interval
 from snake_gym.benchmark.runner import Episodes, join_plays, play_all, roll
 from snake_gym.benchmark.scenarios import (
+    ORACLES,
     BenchmarkConfig,
     Entrant,
     Scenarios,
@@ -47,6 +50,7 @@ from snake_gym.benchmark.scenarios import (
     make_scenarios,
     named_policies,
 )
+from snake_gym.benchmark.statistics import ratio_interval
 from snake_gym.benchmark.trainings import training_names, training_paths
 from snake_gym.benchmark.variants import NoisePolicy
 from snake_gym.config import (
@@ -87,27 +91,34 @@ RESILIENCE_CRITIC = (
     "mean_angle_error]"
 )
 """What critics are told, but for the faults."""
+FAST = ("algorithm.bfloat16=true",)
+LONG = ("total_steps=24_000_000", "eval.every_steps=2_000_000")
 RECIPES = {
     "ppo": Recipe("ppo"),
+    "ppo_long": Recipe("ppo", (*FAST, *LONG)),
     "ppo-without_faults": Recipe("ppo", (*WITHOUT_FAULTS, DEMO_CRITIC)),
-    "ppo-from_scratch": Recipe("ppo", FROM_SCRATCH),
-    "ppo-from_scratch-without_faults": Recipe("ppo", (*FROM_SCRATCH, *WITHOUT_FAULTS, DEMO_CRITIC)),
-    "resilience": Recipe("resilience"),
-    "resilience-without_faults": Recipe("resilience", (*WITHOUT_FAULTS, RESILIENCE_CRITIC)),
-    **{name: Recipe(name) for name in ("free_joints", "lookahead", "randomised", "obstacles")},
-    **{name: Recipe(name) for name in ("obstacle_field", "escape", "path_follow", "velocity")},
+    "ppo-from_scratch": Recipe("ppo", (*FAST, *FROM_SCRATCH)),
+    "ppo-from_scratch-without_faults": Recipe("ppo", (*FAST, *FROM_SCRATCH, *WITHOUT_FAULTS, DEMO_CRITIC)),
+    "resilience": Recipe("resilience", FAST),
+    "resilience-without_faults": Recipe("resilience", (*FAST, *WITHOUT_FAULTS, RESILIENCE_CRITIC)),
+    **{name: Recipe(name, FAST) for name in ("free_joints", "lookahead", "randomised", "course")},
+    **{name: Recipe(name, FAST) for name in ("path_follow", "velocity", "obstacle_field", "obstacles")},
+    "escape": Recipe("escape"),
 }
 """Recipes of the learned rows, by the name of their folder of runs in runs/recipes."""
 LEARNED = {
     "demo": {
-        "ppo": "ppo", "ppo without faults": "ppo-without_faults", "ppo from scratch": "ppo-from_scratch",
+        "ppo": "ppo",
+        "ppo, six times the steps": "ppo_long",
+        "ppo without faults": "ppo-without_faults",
+        "ppo from scratch": "ppo-from_scratch",
         "ppo from scratch without faults": "ppo-from_scratch-without_faults",
     },
     "every_joint": {"ppo": "ppo"},
     "resilience": {"ppo": "resilience", "ppo without faults": "resilience-without_faults"},
     "unseen": {"ppo": "resilience", "ppo without faults": "resilience-without_faults"},
-    **{name: {"ppo": name} for name in ("free_joints", "lookahead", "randomised", "obstacles")},
-    **{name: {"ppo": name} for name in ("obstacle_field", "escape", "path_follow", "velocity")},
+    **{name: {"ppo": name} for name in ("free_joints", "lookahead", "randomised", "course", "path_follow", "velocity")},
+    **{name: {"ppo": name} for name in ("obstacle_field", "obstacles", "escape")},
 }  # fmt: skip
 """Recipes of the learned rows of each suite, by the row's name."""
 FEWEST = 10
@@ -133,6 +144,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="SUITE", help="play this suite (repeatable)")
     parser.add_argument("--policy", action="append", default=[], metavar="NAME=PATH", help="run folder or policy file")
     parser.add_argument("--train", type=int, metavar="SEEDS", help="train so many seeds of each suite's recipes first")
+    parser.add_argument("--oracle", type=int, metavar="N", help="play oracles in the first N scenarios of each suite")
     parser.add_argument("--episodes", type=int, help="scenarios for each policy (those of the suite)")
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder of the results (docs)")
     parser.add_argument("--no-pictures", action="store_true", help="no pictures of the envs")
@@ -167,6 +179,9 @@ def main(argv: list[str] | None = None) -> int:
             "trainings": labels,
         }  # fmt: skip
         write_atomic(args.out / ROWS / f"{name}.csv", rows_text(about, everything))
+        if args.oracle:
+            bounds = {"scenarios": about["scenarios"], **play_oracles(config, name, args.oracle)}
+            write_atomic(args.out / ROWS / f"{name}_oracles.json", json.dumps(bounds, indent=1) + "\n")
         if not args.no_pictures and name == picture_suite(config.env_id):
             image = args.out / "images" / "envs" / f"{short_name(config.env_id)}.png"
             write_atomic(image, picture(entrants, results, scenarios))
@@ -176,6 +191,16 @@ def main(argv: list[str] | None = None) -> int:
             f"policy {', '.join(sorted(unfit))} plays in none of {', '.join(chosen)}: other task or robot"
         )
     return 0
+
+
+def play_oracles(config: BenchmarkConfig, name: str, n_scenarios: int) -> dict[str, list[float]]:
+    """Return the scores of each oracle in the first scenarios of a suite."""
+    scenarios = make_scenarios(replace(config, episodes=n_scenarios))
+    entrants = [oracle_entrant(oracle, scenarios) for oracle in ORACLES]
+    with Progress(console=Console(stderr=True)) as bars:
+        bar_of = {each.name: bars.add_task(each.name, total=None) for each in entrants}
+        results = play_all(entrants, scenarios, Path("runs", "suites", name), partial(advance, bars, bar_of))
+    return {each.name: [float(f"{score:.4g}") for score in each.columns[each.score]] for each in results}
 
 
 def kept_rows(path: Path, scenarios: Scenarios, played: Collection[str]) -> tuple[list[Episodes], dict[str, list[str]]]:
@@ -362,6 +387,7 @@ def section(path: Path) -> str:
         if len(policy["seed_means"]) > 1
     ]
     parts += [lead(name, policy, found) for name, policy in ranked if policy.get("lead_ci95")]
+    parts += regrets(path, about, results, [name for name, _ in ranked])
     titles = {"by_faults": "faults", "by_kind": "all faults", "by_joint": "the one joint"}
     for group, title in titles.items():
         groups = next(iter(found["policies"].values()))[group]
@@ -371,6 +397,30 @@ def section(path: Path) -> str:
             lines = [(name, *(group_cell(policy[group][each], key) for each in keys)) for name, policy in ranked]
             parts.append(table((title, *keys), lines))
     return "\n\n".join(part.rstrip("\n") for part in parts)
+
+
+def regrets(path: Path, about: Mapping[str, Any], results: Sequence[Episodes], ranked: Sequence[str]) -> list[str]:
+    """Return how far each policy is behind oracles, as Markdown; nothing where none has played these scenarios."""
+    file = path.with_name(f"{path.stem}_oracles.json")
+    played = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if played.pop("scenarios", None) != about["scenarios"]:
+        return []
+    found, lines = {each.name: each for each in results}, []
+    n = len(next(iter(played.values())))
+    for name in ranked:
+        if name == "random":
+            continue
+        scores = found[name].plays(about["score"]).mean(axis=1)[:, :n]
+        shares = [1.0 - scores.mean() / np.mean(oracle) for oracle in played.values()]
+        bounds = [ratio_interval(scores, [oracle], RESAMPLES) for oracle in played.values()]
+        shown = [
+            f"{share:.1%} {show_bounds((1.0 - high, 1.0 - low), '.1%')}"
+            for share, (low, high) in zip(shares, bounds, strict=True)
+        ]
+        lines.append((name, group_text(float(scores.mean()), score_key(about["score"])), *shown))
+    means = ", ".join(f"`{name}` {group_text(np.mean(of), score_key(about['score']))}" for name, of in played.items())
+    told = f"Regret to oracles, planners that see the truth, in the first {n} scenarios, where they score: {means}."
+    return [told, table(("policy", "score", *(f"regret to {name}" for name in played)), lines)]
 
 
 def group_text(mean: float, key: str) -> str:
