@@ -195,7 +195,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def play_oracles(config: BenchmarkConfig, name: str, n_scenarios: int) -> dict[str, list[float]]:
     """Return the scores of each oracle in the first scenarios of a suite."""
-    scenarios = make_scenarios(replace(config, episodes=n_scenarios))
+    scenarios = make_scenarios(replace(config, episodes=min(n_scenarios, config.episodes)))
     entrants = [oracle_entrant(oracle, scenarios) for oracle in ORACLES]
     with Progress(console=Console(stderr=True)) as bars:
         bar_of = {each.name: bars.add_task(each.name, total=None) for each in entrants}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,12 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert "| cc | 2.50 [" in section
     assert "| cc | 2.50 [1.25, 3.50] | 25% [5%, 70%] | 0.25 [-] | 4 |" in section, "1 of 4 m is kept with two faults"
     assert "| faults |" not in section, "too few for a table by their number"
+    assert "Regret" not in section
+    bounds = {"scenarios": about["scenarios"], "oracle": [12.0, 3.0]}  # ppo makes 8 and 2.5 there
+    (tmp_path / "x_oracles.json").write_text(json.dumps(bounds))
+    assert "| ppo | 5.25 | 30.0% [" in program.section(tmp_path / "x.csv")
+    (tmp_path / "x_oracles.json").write_text(json.dumps({**bounds, "scenarios": "other"}))
+    assert "Regret" not in program.section(tmp_path / "x.csv"), "of other scenarios"
 
 
 def test_a_suite_that_is_none_is_named(tmp_path: Path) -> None:
