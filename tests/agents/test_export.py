@@ -192,5 +192,5 @@ def test_the_shipped_model_gives_the_actions_of_the_shipped_file() -> None:
     content = (SHIPPED / "policy.onnx").read_bytes()
     properties = {entry.key: entry.value for entry in onnx.load_from_string(content).metadata_props}
     assert properties["weights_sha256"] == policy.contract.weights.sha256
-    obs = np.random.default_rng(4).normal(size=(500, 44)).astype(np.float32)
+    obs = np.random.default_rng(4).normal(size=(500, 45)).astype(np.float32)
     np.testing.assert_allclose(run_onnx(content, obs), policy.predict(obs)[0], rtol=0.0, atol=1e-6)

@@ -80,19 +80,19 @@ def test_the_shipped_policy_loads_by_its_file_or_folder() -> None:
 
 
 def test_single_observations_and_batches_give_the_same_actions() -> None:
-    obs = np.random.default_rng(0).normal(size=(7, 44)).astype(np.float32)
+    obs = np.random.default_rng(0).normal(size=(7, 45)).astype(np.float32)
     actions, state = POLICY.predict(obs, state="kept")
-    assert actions.shape == (7, 9) and actions.dtype == np.float32 and state == "kept"
+    assert actions.shape == (7, 10) and actions.dtype == np.float32 and state == "kept"
     assert np.abs(actions).max() <= 1.0
     assert (np.abs(actions) < 0.999).mean() > 0.5  # or bounds would hide differences
     for row, action in zip(obs, actions, strict=True):
         single, _ = POLICY.predict(row)
-        assert single.shape == (9,)
+        assert single.shape == (10,)
         np.testing.assert_allclose(single, action, rtol=0, atol=1e-7)
     np.testing.assert_array_equal(POLICY.predict(obs, deterministic=False)[0], actions)
-    with pytest.raises(ValueError, match=r"expected \(44,\) or \(W, 44\)"):
+    with pytest.raises(ValueError, match=r"expected \(45,\) or \(W, 45\)"):
         POLICY.predict(np.zeros((3, 42)))
-    for space, size, bound in ((POLICY.observation_space, 44, 10.0), (POLICY.action_space, 9, 1.0)):
+    for space, size, bound in ((POLICY.observation_space, 45, 10.0), (POLICY.action_space, 10, 1.0)):
         assert (space.shape, space.low.min(), space.high.max()) == ((size,), -bound, bound)
 
 
@@ -203,23 +203,23 @@ RESEALED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "other controller gain": (
         lambda c: c["action"]["settings"]["controller"].update(heading_gain=0.5), "golden joint references are missed",
     ),
-    "other robot": (lambda c: c["robot"].update(n_links=9), "action.size is 9; expected 8 for this robot"),
+    "other robot": (lambda c: c["robot"].update(n_links=9), "action.size is 10; expected 9 for this robot"),
     "other timing": (lambda c: c.update(control_dt_s=0.1), "control_dt_s is 0.1; expected the robot's, 0.2"),
     "other observation scale": (
         lambda c: c["observation"]["fields"][1].update(scale=2.0),
         "joint_rate (first 9, width 9, scale 2.0, bound 10) is joint_rate (first 9, width 9, scale 0.5,",
     ),
-    "fewer fields": (lambda c: c["observation"]["fields"].pop(), "44 entries in 8 fields"),
+    "fewer fields": (lambda c: c["observation"]["fields"].pop(), "45 entries in 8 fields"),
     "normaliser of another size": (
         lambda c: c.update(normaliser={"mean": [0.0], "variance": [1.0], "epsilon": 1e-8, "clip": 10.0}),
-        "normaliser has 1 means and 1 variances; expected 44",
+        "normaliser has 1 means and 1 variances; expected 45",
     ),
     "variances of another size": (
-        lambda c: c.update(normaliser={"mean": [0.0] * 44, "variance": [1.0], "epsilon": 1e-8, "clip": 10.0}),
-        "normaliser has 44 means and 1 variances; expected 44",
+        lambda c: c.update(normaliser={"mean": [0.0] * 45, "variance": [1.0], "epsilon": 1e-8, "clip": 10.0}),
+        "normaliser has 45 means and 1 variances; expected 45",
     ),
     "normaliser with an infinite mean": (
-        lambda c: c.update(normaliser={"mean": ["inf"] * 44, "variance": [1.0] * 44, "epsilon": 1e-8, "clip": 10.0}),
+        lambda c: c.update(normaliser={"mean": ["inf"] * 45, "variance": [1.0] * 45, "epsilon": 1e-8, "clip": 10.0}),
         "normaliser.mean[0] is inf; expected finite",
     ),
     "ragged golden pairs": (lambda c: c["golden"]["observations"][0].pop(), "cannot be played"),
@@ -228,7 +228,7 @@ RESEALED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "lax tolerance": (lambda c: c["golden"].update(action_tolerance=10.0), "expected in (0, 0.0001]"),
     "layer without weights": (lambda c: c["network"][0].update(weight=None), "kind 'linear' has weight None"),
-    "layers in another order": (lambda c: c["network"].reverse(), "expected (outputs, 44)"),
+    "layers in another order": (lambda c: c["network"].reverse(), "expected (outputs, 45)"),
     "unused weights": (lambda c: c.update(network=c["network"][:2]), "it holds the tensors 'layer0.bias'"),
     "unknown controller": (
         lambda c: c["action"]["settings"].update(controller={"kind": "zz"}), "does not fit this version of snake_gym",
