@@ -59,7 +59,7 @@ class FollowConfig(Settings):
     tolerance_m: Positive = 0.15
     """Progress counts while the tracked point is this near to the path."""
     success_share: PositiveShare = 0.9
-    """A success comes to the end, and this share of the path has counted as passed ..."""
+    """A success is an episode in which this share of the path has counted as passed ..."""
     success_rms_m: Limit = math.inf
     """... with a cross-track error of at most this (root of the mean square over the episode)."""
     tracked_point: Point = "centre"
@@ -177,7 +177,7 @@ class PathFollow(Task):
     }
     further_infos = {  # noqa: RUF012
         "route_m": ("m", "length of the path"),
-        "is_success": ("bool", "the end is reached, near enough to the path on the way (`follow.success_*`)"),
+        "is_success": ("bool", "`follow.success_share` of the path is passed, near enough to it (`follow.success_*`)"),
     }
 
     def __init__(
@@ -303,8 +303,7 @@ class PathFollow(Task):
         config = self.config
         kept = self.record["passed_m"] >= config.success_share * self.length_m
         near = self.record["rms_cross_track_m"] <= config.success_rms_m
-        is_success = (self.index > 0) & kept & near
-        return {**super().infos(), "route_m": np.full(near.size, self.length_m), "is_success": is_success}
+        return {**super().infos(), "route_m": np.full(near.size, self.length_m), "is_success": kept & near}
 
     def signals(self) -> dict[str, FloatArray]:
         """The place on the path nearest to the measured point, the directions there and ahead; the schedule, if any."""

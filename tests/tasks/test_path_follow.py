@@ -126,6 +126,13 @@ def test_each_piece_of_the_path_counts_once() -> None:
     assert step(task, [1.0, 0.0])[0]["effort"] == 9 * 0.25
 
 
+def test_success_is_the_share_that_counted() -> None:
+    task = make(kind="line", length_m=5.0, follow={"success_share": 0.5})
+    for x, succeeds in ((1.2, False), (2.4, False), (2.7, True)):
+        step(task, [x, 0.0])
+        assert bool(told(task, "is_success")) is succeeds
+
+
 def test_the_tip_of_a_hairpin_that_is_cut_off_never_counts() -> None:
     """Along y = 0.01 up to 0.77 m, then back: both legs are near, the last 0.13 m of each and the tip are not."""
     follow = {"tolerance_m": 0.1}
