@@ -130,7 +130,7 @@ def test_success_is_the_share_that_counted() -> None:
     task = make(kind="line", length_m=5.0, follow={"success_share": 0.5})
     for x in np.arange(0.2, 3.0, 0.2):
         step(task, [x, 0.0])
-        assert bool(told(task, "is_success")) is (x > 2.5)
+        assert bool(told(task, "is_success")) == (x > 2.5)
 
 
 def test_the_tip_of_a_hairpin_that_is_cut_off_never_counts() -> None:
