@@ -184,3 +184,21 @@ def test_mujoco_steps_the_same_model_to_the_same_state() -> None:
     after = np.zeros_like(before)
     mujoco.mj_getState(robot.model, data, after, mujoco.mjtState.mjSTATE_FULLPHYSICS)
     assert (robot.state.physics[0] == after).all()
+
+
+def test_a_control_step_of_wild_rates_is_taken_with_smaller_physics_steps() -> None:
+    robot = placed(3)
+    robot.state.physics[1, -SPEC.n_joints :] = 45.0 * (-1.0) ** np.arange(SPEC.n_joints)
+    model, data = copy.copy(robot.model), mujoco.MjData(robot.model)
+    model.opt.timestep /= 4
+    mujoco.mj_setState(model, data, robot.state.physics[1].copy(), mujoco.mjtState.mjSTATE_FULLPHYSICS.value)
+    last, reference = robot.servos.command[1].copy(), references(3, 0)
+    robot.step(reference)
+    reach = 2.0 * SPEC.sim_dt_s
+    for step in range(4 * SPEC.n_substeps):
+        data.ctrl[:] = last + np.clip(reference[1] - last, -reach * (step // 4 + 1), reach * (step // 4 + 1))
+        mujoco.mj_step(model, data)
+    assert np.abs(np.concatenate([data.qpos, data.qvel]) - robot.state.physics[1, 1:]).max() < 1e-6
+    calm = placed(3)
+    calm.step(reference)
+    assert (calm.state.physics[[0, 2]] == robot.state.physics[[0, 2]]).all()
