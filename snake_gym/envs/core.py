@@ -29,7 +29,7 @@ from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import check_codes
 from snake_gym.simulation.faults import JointFault, draw_faults
 from snake_gym.simulation.live_faults import break_joint, end_faults
-from snake_gym.simulation.randomisation import Randomisation
+from snake_gym.simulation.randomisation import DrawnQuantities
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.costs import Costs
@@ -73,10 +73,10 @@ class SnakeCore:
         self.costs = Costs(config.costs, self.robot) if config.costs.names else None
         """Costs beside the reward; None: none are on."""
         self.sensors = config.make_sensors(self.spec, n_worlds)
-        self.randomisation: Randomisation | None = None
+        self.randomisation: DrawnQuantities | None = None
         """What varies from episode to episode; None: nothing does."""
         if config.randomisation.ranges:
-            self.randomisation = Randomisation(config.randomisation, self.spec, self.robot)
+            self.randomisation = config.make_randomisation(self.spec, self.robot)
             self.sensors.errors = self.randomisation.sensors
         self.decoder = ActionDecoder(config.action, self.spec, self.task.commands_speed)
         self.layout = make_layout(config, self.task, self.sensors, self.decoder)

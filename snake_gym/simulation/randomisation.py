@@ -34,6 +34,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -141,7 +142,8 @@ class RandomisationConfig(Settings):
     level: Share = 1.0
     """Share of all ranges that is used, from the nominal robot on: 0, nothing varies, to 1."""
     friction_along: Factor | None = None
-    """Factor of ground friction along the links, viscous and Coulomb; one for the world."""
+    """Factor of ground friction along the links, viscous and Coulomb, of spatial robots in all directions; one for the
+    world."""
     friction_across: Factor | None = None
     """Factor of ground friction across the links; one for the world."""
     friction_turning: Factor | None = None
@@ -380,15 +382,11 @@ def lay_out(config: RandomisationConfig, spec: RobotSpec) -> Columns:
     return Columns(of, low, high, nominal)
 
 
-class Randomisation:
-    """What varies in W worlds: drawn for each episode, written to the true robots' parameters, told in infos.
+class DrawnQuantities:
+    """What varies in W worlds, drawn for each episode and told in infos; what it does to a robot is said below."""
 
-    Raises ConfigError for what the robot ``spec`` does not have.
-    """
-
-    def __init__(self, config: RandomisationConfig, spec: RobotSpec, robot: SimulatedRobot) -> None:
-        self.config, self.robot = config, robot
-        n_worlds = robot.n_worlds
+    def __init__(self, config: RandomisationConfig, spec: Any, n_worlds: int) -> None:
+        self.config, self.n_worlds = config, n_worlds
         self._ranges = config.ranges
         self._columns = lay_out(config, spec)
         self.level: FloatArray = np.full(n_worlds, config.level)
@@ -399,25 +397,22 @@ class Randomisation:
         """All quantities of the present episodes (W, columns)."""
         self._streams = RandomStreams("randomisation", n_worlds)
         self._step_streams = RandomStreams("randomisation of steps", n_worlds)
-        self._nominal = chain_params(spec, 1)
-        self._dt_s = spec.control_dt_s
-        robot.same_params = False
-        robot.nominal_bodies = not {"mass", "mass_ahead", "link_length", "payload_kg"} & self._ranges.keys()
-        late = config.highest("command_delay_s") + config.highest("command_jitter_s")
-        self._delay = robot.delay_commands(spec.actuator.delay_s + late) if late > 0.0 else None
-        self._nominal_delay_s = spec.actuator.delay_s
-        self._delay_s = self._delay.delay_s if self._delay is not None else np.zeros(n_worlds)
-        self._least_delay_s, self._jitter_s = np.zeros(n_worlds), np.zeros(n_worlds)
-        self._steps_differ = bool({"push_hz", "command_jitter_s"} & self._ranges.keys())
-        self._push_chance, self._push_acc = np.zeros(n_worlds), np.zeros(n_worlds)
-        self._base_acc = np.tile(spec.body_acceleration, (n_worlds, 1))
-        self._patches = Patches(np.zeros(n_worlds), np.zeros(n_worlds), np.zeros((n_worlds, 2)), config.patch_size_m)
-        if "patches" in self._ranges:
-            robot.lay_patches(self._patches)
-        self.sensors = SensorErrors(self, spec) if _SENSED & self._ranges.keys() else None
+        self.sensors: SensorErrors | None = None
         """Errors of the sensors; None: none vary."""
         self._told: dict[str, NDArray[Any]] = {}
         self._tell()
+
+    @abstractmethod
+    def _change_robots(self, rows: Rows) -> None:
+        """Write the parameters of the true robots ``rows``; they follow from ``values`` alone."""
+
+    def before_step(self) -> None:
+        """Set what differs from control step to control step."""
+
+    def given(self, rows: Rows) -> dict[str, FloatArray]:
+        """Return all quantities of the worlds ``rows`` (M, n), by name."""
+        values = self.values[rows]
+        return {name: values[:, columns] for name, columns in self._columns.of.items()}
 
     def __getitem__(self, name: str) -> FloatArray:
         """Return the present values of a quantity (W,), or (W, n) where a robot has several; not copied."""
@@ -441,16 +436,6 @@ class Randomisation:
         if self.sensors is not None:
             self.sensors.begin(seeds, episodes, rows)
         self._tell()
-
-    def before_step(self) -> None:
-        """Set what differs from control step to control step: delays of commands, and pushes."""
-        if not self._steps_differ:
-            return
-        streams = self._step_streams
-        draw_step(
-            streams.key, streams.counter, self._least_delay_s, self._jitter_s, self._delay_s, self._push_chance,
-            self._push_acc, self._base_acc, self.robot.params.body_acc,
-        )  # fmt: skip
 
     def shares(self, name: str) -> FloatArray:
         """Return where what was drawn lies between the lowest and the highest value that any level allows (W, n), from
@@ -480,8 +465,6 @@ class Randomisation:
             "randomisation/present_level": self._present_level,
         }  # fmt: skip
         arrays |= self._step_streams.state_arrays("stream/randomisation")
-        if self._delay is not None:
-            arrays |= {"randomisation/waiting": self._delay.waiting, "randomisation/due": self._delay.due}
         return arrays | (self.sensors.state_arrays() if self.sensors is not None else {})
 
     def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -499,7 +482,7 @@ class Randomisation:
 
     def restored(self) -> None:
         """Make the rest follow after the arrays of ``state_arrays`` were written to."""
-        rows = np.arange(self.robot.n_worlds)
+        rows = np.arange(self.n_worlds)
         self._change_robots(rows)
         if self.sensors is not None:
             self.sensors.take_over(rows)
@@ -514,10 +497,54 @@ class Randomisation:
                 one = columns.stop - columns.start == 1
                 self._told["randomisation/" + name] = told[:, columns.start] if one else told[:, columns]
 
+
+class Randomisation(DrawnQuantities):
+    """Quantities of W planar robots, written to the true robots' parameters.
+
+    Raises ConfigError for what the robot ``spec`` does not have.
+    """
+
+    def __init__(self, config: RandomisationConfig, spec: RobotSpec, robot: SimulatedRobot) -> None:
+        self.robot = robot
+        n_worlds = robot.n_worlds
+        super().__init__(config, spec, n_worlds)
+        self._nominal = chain_params(spec, 1)
+        self._dt_s = spec.control_dt_s
+        robot.same_params = False
+        robot.nominal_bodies = not {"mass", "mass_ahead", "link_length", "payload_kg"} & self._ranges.keys()
+        late = config.highest("command_delay_s") + config.highest("command_jitter_s")
+        self._delay = robot.delay_commands(spec.actuator.delay_s + late) if late > 0.0 else None
+        self._nominal_delay_s = spec.actuator.delay_s
+        self._delay_s = self._delay.delay_s if self._delay is not None else np.zeros(n_worlds)
+        self._least_delay_s, self._jitter_s = np.zeros(n_worlds), np.zeros(n_worlds)
+        self._steps_differ = bool({"push_hz", "command_jitter_s"} & self._ranges.keys())
+        self._push_chance, self._push_acc = np.zeros(n_worlds), np.zeros(n_worlds)
+        self._base_acc = np.tile(spec.body_acceleration, (n_worlds, 1))
+        self._patches = Patches(np.zeros(n_worlds), np.zeros(n_worlds), np.zeros((n_worlds, 2)), config.patch_size_m)
+        if "patches" in self._ranges:
+            robot.lay_patches(self._patches)
+        if _SENSED & self._ranges.keys():
+            self.sensors = SensorErrors(self, spec)
+
+    def before_step(self) -> None:
+        """Set what differs from control step to control step: delays of commands, and pushes."""
+        if not self._steps_differ:
+            return
+        streams = self._step_streams
+        draw_step(
+            streams.key, streams.counter, self._least_delay_s, self._jitter_s, self._delay_s, self._push_chance,
+            self._push_acc, self._base_acc, self.robot.params.body_acc,
+        )  # fmt: skip
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything that later steps depend on, by name: the arrays themselves."""
+        late = self._delay
+        waiting = {} if late is None else {"randomisation/waiting": late.waiting, "randomisation/due": late.due}
+        return super().state_arrays() | waiting
+
     def _change_robots(self, rows: Rows) -> None:
         """Write the parameters of the true robots ``rows``; they follow from ``values`` alone."""
-        values = self.values[rows]
-        given = {name: values[:, columns] for name, columns in self._columns.of.items()}
+        given = self.given(rows)
         old, new = self._nominal, self.robot.params
         mass = old.mass * given["mass"]
         payload = given["payload_kg"][:, 0]

@@ -383,6 +383,14 @@ class SimulatedRobot:
         first = acting(self.faults, self.state.time_s)
         return first | acting(self.second_faults, self.state.time_s) if self.second_faults.kind.any() else first
 
+    def heading(self) -> FloatArray:
+        """Return the mean link angle (W,) [rad]."""
+        return self.state.link_angle.mean(axis=1)
+
+    def turning_rate(self) -> FloatArray:
+        """Return the mean rate of the links (W,) [rad/s]."""
+        return self.state.link_rate.mean(axis=1)
+
     def acting_kinds(self) -> NDArray[np.int64]:
         """Return the kinds of each joint's first and second fault that act at the present time (2, W, J); 0: none."""
         both = (self.faults, self.second_faults)

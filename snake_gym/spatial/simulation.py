@@ -60,6 +60,8 @@ class SpatialState(NamedTuple):
     """Mean velocity of the centre of mass over the last control step (W, 2) [m/s]."""
     heading: FloatArray
     """Horizontal direction of the body (W,) [rad], see ``posture``."""
+    turning_rate: FloatArray
+    """Mean rate of the heading over the last control step (W,) [rad/s]."""
     head_xy: FloatArray
     """Middle of the head (W, 2) [m]."""
     time_s: FloatArray
@@ -76,6 +78,34 @@ class SpatialState(NamedTuple):
     """Always 0 (W,): MuJoCo does not refuse a step."""
     self_overlap_m: FloatArray
     """Always 0 (W,): links do not see each other."""
+
+
+class SpatialParams(NamedTuple):
+    """What may differ between W robots of one specification, one row for each."""
+
+    contact_friction: FloatArray
+    """Coefficient of dry friction on the ground (W,)."""
+    mass: FloatArray
+    """Factors of the links' masses and inertias (W, N), from the tail."""
+    kp: FloatArray
+    """Gains (W, J) [N m/rad] of the servos, from the tail."""
+    kd: FloatArray
+    """Their damping (W, J) [N m s/rad]."""
+    torque_limit: FloatArray
+    """(W, J) [N m]"""
+    speed_limit: FloatArray
+    """(W, J) [rad/s]"""
+    joint_friction: FloatArray
+    """Dry friction of the joints (W, J) [N m]."""
+
+
+def nominal_params(spec: SpatialSpec, n_worlds: int) -> SpatialParams:
+    """Return the parameters of ``n_worlds`` robots as specified."""
+    actuator = [spec.joints(f"actuator.{name}") for name in ("kp", "kd", "torque_limit_nm", "speed_limit_rad_s")]
+    rows = (
+        np.array(spec.friction), np.ones(spec.n_links), *actuator, np.full(spec.n_joints, spec.joint_friction_nm),
+    )  # fmt: skip
+    return SpatialParams(*(np.repeat(row[None], n_worlds, axis=0) for row in rows))
 
 
 class SpatialRobot:
@@ -109,7 +139,7 @@ class SpatialRobot:
         w, j = n_worlds, spec.n_joints
         self.state = SpatialState(
             np.zeros((w, size)), np.zeros((w, spec.n_links)), np.zeros((w, 2)), np.zeros(w), np.zeros((w, 2)),
-            np.zeros(w), np.zeros((w, 2)), np.zeros(w), np.zeros(w), np.zeros((w, j)), np.zeros(w),
+            np.zeros(w), np.zeros(w), np.zeros((w, 2)), np.zeros(w), np.zeros(w), np.zeros((w, j)), np.zeros(w),
             np.zeros((w, j)), np.zeros(w), np.zeros(w),
         )  # fmt: skip
         self.state.physics[:] = self._at_rest()
@@ -131,7 +161,10 @@ class SpatialRobot:
         """Kinds of faults (W, J) that the models have; -1: not known."""
         self._heights: dict[int, FloatArray] = {}
         """Heights that worlds have of their own."""
-        self._speed = spec.joints("actuator.speed_limit_rad_s")
+        self.params = nominal_params(spec, w)
+        """True parameters, to be changed by ``use_parameters`` alone."""
+        self._links = [self.model.body(f"link_{i + 1}").id for i in range(spec.n_joints)] + [self.model.body("head").id]
+        self._dofs = dofs
         self._pools: dict[int, tuple[Any, list[Any]]] = {}
         self._derive(slice(None))
 
@@ -166,6 +199,28 @@ class SpatialRobot:
     def move_shape(self, world: int, name: str, middle: FloatArray) -> None:
         """Move a shape of one world's ground to ``middle`` (3,) [m]."""
         self.own_models()[world].geom(name).pos[:] = middle
+
+    def use_parameters(self, rows: NDArray[np.int64], params: SpatialParams) -> None:
+        """Give the robots ``rows`` (M,) parameters of their own, one row of ``params`` for each.
+
+        Controllers, and what is worked out from measurements, keep the specification's.
+        """
+        data = mujoco.MjData(self.model)
+        models, sound = self.own_models(), self.model
+        on_joints, bodies = self._joints, self._links
+        for values, given in zip(self.params, params, strict=True):
+            values[rows] = given
+        for row, world in enumerate(rows):
+            model = models[world]
+            # of two shapes that touch, the larger coefficient counts
+            model.geom_friction[:, 0] = params.contact_friction[row]
+            model.body_mass[bodies] = params.mass[row] * sound.body_mass[bodies]
+            model.body_inertia[bodies] = params.mass[row][:, None] * sound.body_inertia[bodies]
+            model.dof_frictionloss[self._dofs] = params.joint_friction[row]
+            for joint in range(on_joints.size):
+                self._set_servo(int(world), joint, HEALTHY)
+            mujoco.mj_setConst(model, data)
+        self._modelled[rows] = -1
 
     # --- placing -----------------------------------------------------------------------------------------------------
 
@@ -263,6 +318,14 @@ class SpatialRobot:
         length = np.sqrt((quaternions**2).sum(axis=1, keepdims=True))
         return rotation_of_quaternion(quaternions / length), self.state.physics[:, 1:4].copy()
 
+    def heading(self) -> FloatArray:
+        """Return the horizontal direction of the body (W,) [rad]."""
+        return self.state.heading
+
+    def turning_rate(self) -> FloatArray:
+        """Return its mean rate over the last control step (W,) [rad/s]."""
+        return self.state.turning_rate
+
     def motion(self) -> tuple[FloatArray, ...]:
         """Return what has to be finite, arrays (W, ...)."""
         return (self.state.physics,)
@@ -278,6 +341,14 @@ class SpatialRobot:
     def acting_kind(self) -> NDArray[np.int64]:
         """Return the kind of fault of each joint that acts at the present time (W, J); 0: none."""
         return np.where(self.failed_now(), self.faults.kind, HEALTHY)
+
+    def acting_kinds(self) -> NDArray[np.int64]:
+        """Return the kinds of each joint's first and second fault that act now (2, W, J); there is no second."""
+        first = self.acting_kind()
+        return np.stack([first, np.zeros_like(first)])
+
+    def note_torques(self) -> None:
+        """Keep the mean square of each motor's torque, which is kept anyway."""
 
     def fault_names(self) -> set[str]:
         """Return the kinds of all faults that joints have, had or will have in the present episodes."""
@@ -321,7 +392,7 @@ class SpatialRobot:
             command = last[:, None] + np.clip(gap, -reach[:, None] * steps, reach[:, None] * steps)
         self.servos.command[rows] = command[:, -1]
         before = state.physics[rows]
-        centre = state.centre_xy[rows].copy()
+        centre, heading = state.centre_xy[rows].copy(), state.heading[rows].copy()
         models = [self._models[row] for row in rows] if self._models else self.model
         pool, data = self._pool()
         with np.errstate(all="ignore"):
@@ -339,6 +410,9 @@ class SpatialRobot:
         self.torques, self.paths = torque, path
         self._derive(rows)
         state.centre_vel[rows] = (state.centre_xy[rows] - centre) / (n * spec.sim_dt_s)
+        turned = state.heading[rows] - heading
+        state.turning_rate[rows] = np.arctan2(np.sin(turned), np.cos(turned)) / (n * spec.sim_dt_s)
+        self.servos.torque_square[rows] = (torque**2).mean(axis=1)
 
     def _step_finer(self, world: int, before: FloatArray, command: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return states (n, S) and torques (n, J) of one world's control step by physics steps ``FINER`` times smaller.
@@ -364,7 +438,7 @@ class SpatialRobot:
 
     def _take_faults(self, rows: NDArray[np.int64], aim: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Change the models of the worlds ``rows`` by the faults that act now; return speed limits and aims (M, J)."""
-        speed = np.broadcast_to(self._speed, aim.shape)
+        speed = self.params.speed_limit[rows]
         faults, state = self.faults, self.state
         if not faults.kind.any() and not self._modelled.any():
             return speed, aim
@@ -389,11 +463,19 @@ class SpatialRobot:
             model.jnt_range[number] = self.faults.memory[world, joint]
             model.jnt_solref[number] = (SEIZED_SOLREF[0] * self.spec.sim_dt_s, SEIZED_SOLREF[1])
             model.jnt_solimp[number] = SEIZED_SOLIMP
+        self._set_servo(world, joint, kind)
+
+    def _set_servo(self, world: int, joint: int, kind: int) -> None:
+        """Give one joint of one world's model the servo's law under a kind of fault, HEALTHY among them."""
+        model, params = self.own_models()[world], self.params
         power = 0.0 if kind == FREE else 1.0
-        model.actuator_gainprm[joint] = power * sound.actuator_gainprm[joint]
-        model.actuator_biasprm[joint] = power * sound.actuator_biasprm[joint]
-        share = float(self.faults.strength[world, joint]) if kind == WEAK else 1.0
-        model.actuator_forcerange[joint] = share * sound.actuator_forcerange[joint]
+        kp, kd = power * params.kp[world, joint], power * params.kd[world, joint]
+        model.actuator_gainprm[joint, 0] = kp
+        model.actuator_biasprm[joint, 1:3] = -kp, -kd
+        if self.model.actuator_forcelimited[joint]:
+            limit = params.torque_limit[world, joint]
+            limit *= float(self.faults.strength[world, joint]) if kind == WEAK else 1.0
+            model.actuator_forcerange[joint] = -limit, limit
 
     def restored(self) -> None:
         """Make the models follow, in the next step, after ``state`` and ``faults`` were written to."""

@@ -22,7 +22,7 @@ from snake_gym.plugins import check_numbers, choose_registered, is_again
 from snake_gym.robot.measurement import Measurement, mean_angle, turn_back
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
 from snake_gym.simulation.fault_kinds import fault_code
-from snake_gym.simulation.randomisation import QUANTITIES, Randomisation, RandomisationConfig
+from snake_gym.simulation.randomisation import QUANTITIES, DrawnQuantities, RandomisationConfig
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 DRAWN = "randomisation/"
@@ -38,7 +38,7 @@ class Truth(NamedTuple):
 
     robot: SimulatedRobot
     measurement: Measurement
-    randomisation: Randomisation | None
+    randomisation: DrawnQuantities | None
     fault_kinds: tuple[str, ...]
     """Kinds of joint faults that may come."""
     among_obstacles: bool
@@ -49,8 +49,8 @@ class Truth(NamedTuple):
 
     @property
     def heading(self) -> FloatArray:
-        """(W,) [rad] true mean link angle."""
-        return self.robot.state.link_angle.mean(axis=1)
+        """(W,) [rad] true mean link angle, of a spatial robot the horizontal direction of its body."""
+        return self.robot.heading()
 
 
 Values = TypeVar("Values", bound=Callable[[Truth], FloatArray])
@@ -192,7 +192,7 @@ def true_velocity(truth: Truth) -> FloatArray:
 
 @register_privileged("true_turning_rate", "rad/s", "rate of the mean link angle", mirror=TURNED)
 def true_turning_rate(truth: Truth) -> FloatArray:
-    return truth.robot.state.link_rate.mean(axis=1, keepdims=True)
+    return truth.robot.turning_rate()[:, None]
 
 
 @register_privileged(

@@ -19,11 +19,17 @@ from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import Seen, register_column
 from snake_gym.robot.spatial_spec import load_spatial_robot
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.randomisation import DrawnQuantities
 from snake_gym.simulation.sensors import SensorSuite
 from snake_gym.tasks.task import EnvConfig, StartConfig, Task
 from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
 
 ROBOT = "configs/robot/spatial/snake_robot_iii.yaml"
+VARIED = (
+    "friction_along", "mass", "servo_gain", "servo_damping", "torque_limit", "speed_limit", "supply_voltage",
+    "joint_friction_nm",
+)  # fmt: skip
+"""Quantities of the randomisation that spatial robots have."""
 GAIT = {"kind": "multimodal", "mode": "SWL", "frequency_rad_s": 2.0}
 """Controller below policies by default: side winding, about three times as fast as published."""
 
@@ -66,13 +72,11 @@ class SpatialEnvConfig(EnvConfig):
 
     def check(self) -> None:
         super().check()
-        for name, given in (
-            ("randomisation", bool(self.randomisation.ranges)),
-            ("costs", bool(self.costs.names)),
-            ("observation.privileged", bool(self.observation.privileged)),
-        ):
-            if given:
-                raise ValueError(f"{name} is set, which envs of spatial robots do not have; expected none")
+        for name in self.randomisation.ranges:
+            if name not in VARIED:
+                raise ValueError(f"randomisation.{name} is set; of spatial robots vary {', '.join(VARIED)}")
+        if self.costs.contact_force_n is not None:
+            raise ValueError("costs.contact_force_n is set; expected null, as spatial robots do not tell that force")
 
     def load_robot(self) -> Any:
         """The spatial robot's specification, checked against the other settings."""
@@ -89,6 +93,13 @@ class SpatialEnvConfig(EnvConfig):
         require("an env of spatial robots", "mujoco")
         robot_type = import_module("snake_gym.spatial.simulation").SpatialRobot
         return robot_type(spec, n_worlds, self.n_threads, self.ground())
+
+    def make_randomisation(self, spec: Any, robot: Any) -> DrawnQuantities:
+        """What varies from episode to episode, of the W robots."""
+        varied: DrawnQuantities = import_module("snake_gym.spatial.randomisation").SpatialRandomisation(
+            self.randomisation, spec, robot
+        )
+        return varied
 
     def ground(self) -> Any:
         """The ground of all worlds; None: flat."""

@@ -27,7 +27,7 @@ from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.measurement import Goal
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.faults import FaultConfig
-from snake_gym.simulation.randomisation import RandomisationConfig
+from snake_gym.simulation.randomisation import DrawnQuantities, Randomisation, RandomisationConfig
 from snake_gym.simulation.sensors import SensorConfig, SensorSuite
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.tasks.costs import CostConfig
@@ -139,6 +139,10 @@ class EnvConfig(Settings, ABC):
         """The W robots of the task: a ``SimulatedRobot``, or what has the same methods and state."""
         laws_of = self.randomisation.check_robot(spec)
         return SimulatedRobot(spec, n_worlds, self.n_threads, task.obstacles, laws_of)
+
+    def make_randomisation(self, spec: Any, robot: Any) -> DrawnQuantities:
+        """What varies from episode to episode, of the W robots."""
+        return Randomisation(self.randomisation, spec, robot)
 
     def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
         """The sensors of W robots."""

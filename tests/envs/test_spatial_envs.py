@@ -17,6 +17,7 @@ from snake_gym.controllers.multimodal import MODES
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.checker import assert_same, check_vector_env
 from snake_gym.registry import SPATIAL_TASKS
+from snake_gym.tasks.spatial_waypoints import VARIED
 from snake_gym.tasks.terrain import KINDS
 
 SMALL: dict[str, Any] = {
@@ -134,7 +135,11 @@ def test_winding_makes_way_towards_the_targets() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"randomisation": {"ranges": {"friction_along": [0.5, 1.5]}}}, "randomisation is set|env"),
+        (
+            {"randomisation": {"friction_across": {"low": 0.5, "high": 1.5}}},
+            "friction_across is set; of",
+        ),
+        ({"costs": {"contact_force_n": 5.0}}, "contact_force_n is set"),
         ({"faults": {"n_max": 1, "kinds": ["loose"]}}, "a spatial robot knows locked"),
         ({"robot": "resilient"}, "spatial robot's YAML file"),
         ({"observation": {"privileged": ["true_faults"]}}, "privileged"),
@@ -144,6 +149,62 @@ def test_winding_makes_way_towards_the_targets() -> None:
 def test_what_spatial_envs_do_not_have_is_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         gym.make(SPATIAL_TASKS[0], **settings)
+
+
+@both
+def test_everything_varies_and_is_told_and_goes_on_after_a_restore(env_id: str) -> None:
+    varied = {name: {"low": 0.7, "high": 1.3} for name in VARIED if name != "joint_friction_nm"}
+    settings: dict[str, Any] = {
+        "randomisation": {**varied, "joint_friction_nm": {"low": 0.0, "high": 0.2}},
+        "costs": {"joint_limit_share": 0.3, "torque_share": 0.5, "heat_share": 0.2},
+        "faults": {"n_max": 3, "kinds": ["locked", "free", "weak", "slow"]},
+        "observation": {"privileged": ["true_joint_angle", "true_velocity", "true_turning_rate", "fault_kind",
+                                       "mean_angle_error", "position_error", "randomisation/mass"]},
+        "action": {"kind": "joint_reference"},
+    }  # fmt: skip
+    env, other = make(env_id, **settings), make(env_id, **settings)
+    obs, infos = env.reset(seed=3)
+    other.reset(seed=50)
+    for name in VARIED:
+        assert np.ptp(infos[f"randomisation/{name}"]) > 0.01, name
+    assert infos["randomisation/mass"].shape == (3, 13)
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (12, 3, 12))
+    for action in actions[:6]:
+        obs, _, _, _, infos = env.step(action)
+    assert infos["cost"].max() > 0.0 and infos["cost/torque"].max() > 0.0
+    place = env.core.privileged.fields["true_turning_rate"]
+    assert np.abs(obs["privileged"][:, place.columns]).max() > 1e-3
+    other.set_state(env.get_state())
+    for action in actions[6:]:
+        assert_same(env.step(action), other.step(action), "after a restore")
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_a_range_of_one_value_makes_the_robot_that_has_it(name: str) -> None:
+    """The varied robot moves as one whose file has the value, to the last bit (twice a number is not rounded)."""
+    robot = SMALL["robot"]
+    actuator = robot["actuator"]
+    changed: dict[str, dict[str, Any]] = {
+        "friction_along": {"friction": 0.4},
+        "mass": {"link_mass_kg": 1.0, "head_mass_kg": 1.0},
+        "servo_gain": {"actuator": {**actuator, "kp": 40.0}},
+        "servo_damping": {"actuator": {**actuator, "kd": 0.2}},
+        "torque_limit": {"actuator": {**actuator, "torque_limit_nm": 12.0}},
+        "speed_limit": {"actuator": {**actuator, "speed_limit_rad_s": 12.0}},
+        "supply_voltage": {"actuator": {**actuator, "torque_limit_nm": 12.0, "speed_limit_rad_s": 12.0}},
+        "joint_friction_nm": {"joint_friction_nm": 2.1},
+    }
+    action = {"action": {"kind": "joint_reference"}}
+    varied = make(SPATIAL_TASKS[0], **action, randomisation={name: {"low": 2.0, "high": 2.0}})
+    made = make(SPATIAL_TASKS[0], **action, robot={**robot, **changed[name]})
+    nominal = make(SPATIAL_TASKS[0], **action)
+    for env in (varied, made, nominal):
+        env.reset(seed=4)
+        for wave in range(4):
+            env.step(np.tile(np.sin(0.9 * np.arange(12) + 2.5 * wave), (3, 1)))
+    ends = [env.core.robot.state.physics for env in (varied, made, nominal)]
+    assert (ends[0] == ends[1]).all()
+    assert np.abs(ends[0] - ends[2]).max() > 1e-4
 
 
 def test_pictures_where_mujoco_can_draw() -> None:

@@ -1,0 +1,37 @@
+"""What varies from episode to episode of spatial robots: masses, servos, dry friction of joints and on the ground.
+
+The quantities, their draws and infos are those of planar robots (``simulation.randomisation``); those that a spatial
+robot does not have are refused. Dry friction on the ground has one coefficient for all directions: ``friction_along``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.robot.spatial_spec import SpatialSpec
+from snake_gym.simulation.randomisation import DrawnQuantities, RandomisationConfig
+from snake_gym.spatial.simulation import SpatialParams, SpatialRobot, nominal_params
+
+
+class SpatialRandomisation(DrawnQuantities):
+    """Quantities of W spatial robots, written to their models. A link's inertia follows its mass."""
+
+    def __init__(self, config: RandomisationConfig, spec: SpatialSpec, robot: SpatialRobot) -> None:
+        self.robot = robot
+        self._nominal = nominal_params(spec, 1)
+        super().__init__(config, spec, robot.n_worlds)
+
+    def _change_robots(self, rows: NDArray[np.int64]) -> None:
+        given, old = self.given(rows), self._nominal
+        volt = given["supply_voltage"]
+        params = SpatialParams(
+            contact_friction=old.contact_friction * given["friction_along"][:, 0],
+            mass=old.mass * given["mass"],
+            kp=old.kp * given["servo_gain"],
+            kd=old.kd * given["servo_damping"],
+            torque_limit=old.torque_limit * given["torque_limit"] * volt,
+            speed_limit=old.speed_limit * given["speed_limit"] * volt,
+            joint_friction=old.joint_friction + given["joint_friction_nm"],
+        )
+        self.robot.use_parameters(rows, params)
