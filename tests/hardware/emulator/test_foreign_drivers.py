@@ -196,7 +196,7 @@ def test_rustypot(port: str) -> None:
 
 def test_python_st3215(port: str) -> None:
     with python_st3215.ST3215(port, read_timeout=0.1, retry_count=10) as line:
-        assert line.list_servos(0, 7) == IDS
+        assert until_equal(lambda: line.list_servos(0, 7), IDS) == IDS
         servos = [line.wrap_servo(one) for one in IDS]
         for servo, goal in zip(servos, (2110, 2220, 2330), strict=True):
             servo.sram.torque_enable()
