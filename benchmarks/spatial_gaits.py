@@ -68,6 +68,7 @@ def search(mode: str, env_file: Path, folder: Path, trials: int, n_scenarios: in
 
     done = sum(trial.state.is_finished() for trial in study.trials)
     study.optimize(score, n_trials=max(trials - done, 0))
+    trials = sum(trial.value is not None for trial in study.trials)
     best = sorted((t for t in study.trials if t.value is not None), key=lambda trial: -float(trial.value or 0.0))
     finalists = [gait(trial.params) for trial in best[:FINALISTS]]
     means = [progress(env_file, each, TUNING.first + 10_000, 4 * n_scenarios).mean() for each in finalists]

@@ -35,9 +35,13 @@ OPTIONS = ["--controllers", "none", "--episodes", "3", "--set", "resamples=100",
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working folder with the settings of an env; modules of it are forgotten afterwards."""
+    """A working folder with the settings of an env; its modules are forgotten afterwards, those of other tests before."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    elsewhere = str(tmp_path.parent.parent)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry and not entry.startswith(elsewhere)])
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(elsewhere):
+            monkeypatch.delitem(sys.modules, name)
     dump_yaml(ENV, tmp_path / "env.yaml")
     yield tmp_path
     for name, module in list(sys.modules.items()):

@@ -40,6 +40,9 @@ class Wave(Still):
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
+    elsewhere = str(tmp_path.parent.parent)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if not entry.startswith(elsewhere)])
+    forget(tmp_path.parent.parent)
     yield tmp_path
     forget(tmp_path)
 
