@@ -106,21 +106,28 @@ MUSCLE = RobotSpec(
     sim_dt_s=0.0005,
 )
 
-_MODULE_M, _MODULE_KG, _MODULE_KGM2 = 0.160, 1.331, 1.0637e-2
+_MODULE_M, _MODULE_KG, _MODULE_KGM2 = 0.160, 1.3310425, 1.0637e-2
+_HEAD_KG, _HEAD_KGM2 = 0.95365, 8.604e-3
+_WHEELS_KG = 2 * (0.0528 + 0.0385)
+"""Two wheels and their brackets."""
 
 SNAKESYS = RobotSpec(
     name="snakesys",
     source="liu2024, Table 2 and its published model of Snake Robot III: 28 joints (yaw and pitch in turn) of +-90 "
-    "degrees between 29 modules of 0.160 m, 1.331 kg and I_zz=1.0637e-2 kg m^2 about the module's centre of mass (as "
-    "published; a solid cylinder of that size would have 0.39e-2), radius 55 mm, joint damping 0.1 N m s/rad. Planar "
-    "chain of the 14 yaw joints: pitch joints are stiff, so links 1-14 are two modules each (the parallel-axis theorem "
-    "puts each half a module from the link's centre, the 7 mm to its centre of mass neglected) and the head is one. "
-    "Servo: Feetech SM8524BL, 85 kg cm at 24 V by its type code; no-load speed 5.2 rad/s (50 rpm), loop gains and "
-    "current are our assumption. Passive wheels: the paper has no coefficients; 0.05 rolling and 0.8 across are ours",
+    "degrees between a head of 0.954 kg and 28 modules of 1.331 kg, each 0.160 m long and 55 mm in radius; "
+    "I_zz=1.0637e-2 kg m^2 about the module's centre of mass (as published; a solid cylinder of that size would have "
+    "0.39e-2), 8.604e-3 about the head's; joint damping 0.1 N m s/rad, friction 0.1 N m. Planar chain of the 14 yaw "
+    "joints: pitch joints are stiff, so links 1-14 are two modules each and the head is one (the parallel-axis theorem "
+    "puts each module half its length from the link's centre, which is 7 mm too far). A pair of wheels of 0.183 kg at "
+    "the head's tip and at the front of each link; that the link's centre of mass moves 10 mm by it is neglected. "
+    "Servo: Feetech SM8524BL, 85 kg cm (8.34 N m) and 0.154 s per 60 degrees (6.80 rad/s) by the published model; loop "
+    "gains and current are our assumption. Friction of the wheels: the paper has no coefficients; 0.05 rolling and 0.8 "
+    "across are ours",
     n_links=15,
     link_half_length_m=(_MODULE_M,) * 14 + (_MODULE_M / 2,),
-    link_mass_kg=(2 * _MODULE_KG,) * 14 + (_MODULE_KG,),
-    link_inertia_kgm2=(2 * (_MODULE_KGM2 + _MODULE_KG * (_MODULE_M / 2) ** 2),) * 14 + (_MODULE_KGM2,),
+    link_mass_kg=(2 * _MODULE_KG + _WHEELS_KG,) * 14 + (_HEAD_KG + _WHEELS_KG,),
+    link_inertia_kgm2=(2 * (_MODULE_KGM2 + _MODULE_KG * (_MODULE_M / 2) ** 2) + _WHEELS_KG * _MODULE_M**2,) * 14
+    + (_HEAD_KGM2 + _WHEELS_KG * (_MODULE_M / 2) ** 2,),
     link_radius_m=0.055,
     friction=FrictionSpec(0.0, 0.0, tangential_coulomb=0.05, normal_coulomb=0.8, coulomb_axes="independent"),
     actuator=ActuatorSpec(
@@ -128,13 +135,14 @@ SNAKESYS = RobotSpec(
         kp=120.0,
         kd=12.0,
         torque_limit_nm=85 * 9.80665e-2,
-        speed_limit_rad_s=5.2,
+        speed_limit_rad_s=6.80,
         supply_voltage_v=24.0,
         torque_constant_nm_a=3.0,
     ),
     joint_limit_rad=math.radians(90.0),
     joint_stop_rad=math.radians(90.0),
     free_joint_damping_nms_rad=0.1,
+    joint_friction_nm=0.1,
     control_dt_s=0.1,
     sim_dt_s=0.001,
 )

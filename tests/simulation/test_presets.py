@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from snake_gym.config import build
 from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.presets import MUSCLE, PEGBOARD, PRESETS, ROBO_CONDA, SNAKESYS
+from snake_gym.robot.spatial_spec import load_spatial_robot
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
@@ -89,7 +91,13 @@ def test_the_muscle_robot_is_that_of_haghshenas2022() -> None:
 def test_snakesys_lumps_29_modules_into_15_links() -> None:
     assert SNAKESYS.n_joints == 14
     assert SNAKESYS.length_m == pytest.approx(29 * 0.160)
-    assert SNAKESYS.links("link_mass_kg").sum() == pytest.approx(29 * 1.331)
+    assert SNAKESYS.links("link_mass_kg").sum() == pytest.approx(41.0, abs=0.05), "with wheels, as published"
+    spatial = load_spatial_robot("configs/robot/spatial/snake_robot_iii.yaml")
+    on_wheels = replace(spatial, wheels=replace(spatial.wheels, pairs=True))
+    assert SNAKESYS.links("link_mass_kg").sum() == pytest.approx(on_wheels.mass_kg)
+    assert SNAKESYS.links("link_mass_kg")[-1] == pytest.approx(0.95365 + on_wheels.mass_kg / 15 - spatial.mass_kg / 15)
+    assert SNAKESYS.actuator.speed_limit_rad_s == spatial.actuator.speed_limit_rad_s
+    assert SNAKESYS.joint_friction_nm == spatial.joint_friction_nm
 
 
 def test_the_pegboard_robot_has_wang_s_rotational_friction() -> None:
