@@ -91,7 +91,7 @@ def _panel(recording: Recording, renderer: FrameRenderer, time_s: float) -> NDAr
         seen = surroundings_at(recording.around, at, head, float(angle[-1]), recording.spec)
     return renderer.draw(
         angle, head, recording.targets_xy[: last + 1], reached, recording.point_xy[: at + 1], recording.fault_kind[at],
-        text, recording.radius_m, seen,
+        text, recording.radius_m, seen, ends_xy=None if recording.body is None else recording.body.ends_xy(at),
     )  # fmt: skip
 
 

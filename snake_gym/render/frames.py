@@ -77,6 +77,7 @@ class FrameRenderer:
         self, theta: ArrayLike, head_xy: ArrayLike, targets: ArrayLike, current: int, trail: ArrayLike = (),
         failed: ArrayLike = (), text: Sequence[str] = (), radius_m: float = 0.1,
         surroundings: Surroundings | None = None, over: Callable[[Sketch, FloatArray], None] | None = None,
+        ends_xy: FloatArray | None = None,
     ) -> Any:  # fmt: skip
         """Return one frame, a surface of pygame.
 
@@ -91,10 +92,11 @@ class FrameRenderer:
             radius_m: distance at which a target counts as reached [m].
             surroundings: obstacles around the robot and its sensing of them.
             over: what draws on top of all, with the ends of the links (N + 1, 2) [m].
+            ends_xy: (N + 1, 2) [m] ends of the links, from the tail's tip; None: those that follow from ``theta``.
         """
         angle = np.asarray(theta, dtype=np.float64)
         goals = np.asarray(targets, dtype=np.float64).reshape(-1, 2)
-        joints = self._joints(angle, np.asarray(head_xy, dtype=np.float64))
+        joints = self._joints(angle, np.asarray(head_xy, dtype=np.float64)) if ends_xy is None else ends_xy
         kinds = np.asarray(failed, dtype=np.int64).ravel() if np.size(failed) else np.zeros(angle.size - 1, np.int64)
         if kinds.size != angle.size - 1:
             raise ValueError(f"failed has {kinds.size} entries; expected {angle.size - 1}, one for each joint")

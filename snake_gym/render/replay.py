@@ -21,6 +21,8 @@ import numpy as np
 from snake_gym.envs.recording import RecordedBody, RecordedSurroundings, Recording
 from snake_gym.render.palette import fault_colours, fault_name, policy_colours
 from snake_gym.render.surroundings import force_arrows, outline
+from snake_gym.robot.spatial_kinematics import quaternion_of, rotation_of
+from snake_gym.robot.spatial_spec import Triple
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 ASSETS = Path(__file__).parent / "assets"
@@ -105,9 +107,19 @@ def _body(body: RecordedBody) -> dict[str, Any]:
         "heights_mm": None if ground.heights_m is None else _whole(ground.heights_m),
         "size_mm": _whole(ground.size_m),
         "middle_mm": _whole(ground.middle_m),
-        "boxes": np.round(ground.boxes, 4).tolist(),
-        "poles": np.round(ground.poles, 4).tolist(),
+        "boxes": [_rounded(*box.middle, *_quaternion(box.turn), *box.half_size) for box in ground.boxes],
+        "poles": [
+            _rounded(*pole.middle, *_quaternion(pole.turn), pole.radius, pole.half_length) for pole in ground.poles
+        ],
     }
+
+
+def _quaternion(turn: Triple) -> list[float]:
+    return quaternion_of(rotation_of(*turn)).tolist()
+
+
+def _rounded(*numbers: float) -> list[float]:
+    return np.round(numbers, 4).tolist()
 
 
 def _surroundings(around: RecordedSurroundings, spec: RobotSpec) -> dict[str, Any]:

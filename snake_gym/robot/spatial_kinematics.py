@@ -109,20 +109,39 @@ def posture(spec: SpatialSpec, rotation: FloatArray, origin: FloatArray, joint_a
     head = origin + sum(rotation[..., j] * head_com[j] for j in range(3))
     total = spec.head_mass_kg + spec.n_joints * spec.link_mass_kg
     centre = (spec.head_mass_kg * head + spec.link_mass_kg * coms.sum(axis=-2)) / total
-    ahead = -rotation[..., 1]
-    axis = np.concatenate([-frames.rotation[..., ::-1, :, 0], ahead[..., None, :]], axis=-2)
-    middle = np.concatenate(
-        [
-            frames.origin[..., ::-1, :] + 0.5 * spec.link_length_m * frames.rotation[..., ::-1, :, 0],
-            (origin + 0.5 * spec.head_length_m * ahead)[..., None, :],
-        ],
-        axis=-2,
-    )
+    axis, middle = _lines(spec, frames, rotation, origin)
+    ahead = axis[..., -1, :]
     half = spec.n_links // 2
     along = middle[..., -half:, :2].mean(axis=-2) - middle[..., :half, :2].mean(axis=-2)
     curled = np.hypot(along[..., 0], along[..., 1]) < 1e-6 * spec.length_m
     along = np.where(curled[..., None], ahead[..., :2], along)
     return Posture(centre, axis, np.arctan2(along[..., 1], along[..., 0]), middle)
+
+
+def _lines(
+    spec: SpatialSpec, frames: Frames, rotation: FloatArray, origin: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return directions and middles of the links (..., N, 3), from the tail, for the joints' frames in the world."""
+    along, ahead = frames.rotation[..., ::-1, :, 0], -rotation[..., 1]
+    axis = np.concatenate([-along, ahead[..., None, :]], axis=-2)
+    head = origin + 0.5 * spec.head_length_m * ahead
+    middle = np.concatenate(
+        [frames.origin[..., ::-1, :] + 0.5 * spec.link_length_m * along, head[..., None, :]], axis=-2
+    )
+    return axis, middle
+
+
+def link_frames(spec: SpatialSpec, rotation: FloatArray, origin: FloatArray, joint_angle: FloatArray) -> Frames:
+    """Return the frames of the links (W, N), from the tail, in the world; arguments as for ``posture``.
+
+    Each stands in its link's middle: x towards the head, z up where the straight robot lies as it begins.
+    """
+    frames = place_frames(joint_frames(spec, joint_angle), rotation, origin)
+    axis, middle = _lines(spec, frames, rotation, origin)
+    yaws = np.array([axis == "yaw" for axis in spec.axes_from_head()])[:, None]
+    up = np.where(yaws, frames.rotation[..., 2], -frames.rotation[..., 1])[..., ::-1, :]
+    up = np.concatenate([up, rotation[..., None, :, 2]], axis=-2)
+    return Frames(np.stack([axis, np.cross(up, axis), up], axis=-1), middle)
 
 
 class Winding(NamedTuple):

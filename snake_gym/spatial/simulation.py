@@ -28,7 +28,7 @@ from snake_gym.robot.spatial_kinematics import posture, rotation_of_quaternion
 from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import ServoState, quiet_servos
-from snake_gym.spatial.ground import Ground, GroundSpec
+from snake_gym.spatial.ground import Ground, GroundSpec, make_ground
 from snake_gym.spatial.mjcf import write_mjcf
 
 KNOWN_FAULTS = ("locked", "free", "weak", "slow", "offset")
@@ -195,6 +195,15 @@ class SpatialRobot:
         low, rise = model.geom("ground").pos[2], model.hfield_size[0, 2]
         model.hfield_data[:] = np.clip((heights_m - low) / rise, 0.0, 1.0).ravel()
         self._heights[world] = heights_m
+
+    def ground_of(self, world: int) -> Ground:
+        """Return the shapes that one world's robot moves on."""
+        shapes = self.ground if isinstance(self.ground, Ground) else make_ground(self.ground or GroundSpec())
+        model = self.own_model(world)
+        poles = [
+            pole._replace(middle=tuple(model.geom(f"pole_{i + 1}").pos.tolist())) for i, pole in enumerate(shapes.poles)
+        ]
+        return shapes._replace(heights_m=self._heights.get(world, shapes.heights_m), poles=tuple(poles))
 
     def move_shape(self, world: int, name: str, middle: FloatArray) -> None:
         """Move a shape of one world's ground to ``middle`` (3,) [m]."""

@@ -7,15 +7,18 @@ import sys
 from typing import Any
 
 import gymnasium as gym
+import mujoco
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from scipy.spatial.transform import Rotation
 
 import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError
 from snake_gym.controllers.multimodal import MODES
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.checker import assert_same, check_vector_env
+from snake_gym.envs.recording import Recorder
 from snake_gym.registry import SPATIAL_TASKS
 from snake_gym.tasks.spatial_waypoints import VARIED
 from snake_gym.tasks.terrain import KINDS
@@ -225,3 +228,59 @@ env.close()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.strip() in ("cannot draw", "(360, 640, 3) uint8 True"), done.stderr
+
+
+def test_a_recording_shows_the_bodies_that_mujoco_has_on_the_ground_that_they_are_on() -> None:
+    env = make("SnakeGym/Terrain-v0", kinds=["rocks"])
+    env.reset(seed=3)
+    recorder = Recorder(env.core, [1, 2])
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        env.step(rng.uniform(-1.0, 1.0, env.action_space.shape))
+        recorder.take()
+    robot: Any = env.core.robot
+    for world, recording in zip((1, 2), recorder.recordings("p", "learned", 0), strict=True):
+        model, body = robot.own_model(world), recording.body
+        data = mujoco.MjData(model)
+        mujoco.mj_setState(model, data, robot.state.physics[world], mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        mujoco.mj_forward(model, data)
+        assert body is not None
+        for k, name in enumerate([f"link_{i + 1}" for i in range(12)] + ["head"]):
+            frame = data.body(name)  # a link's frame stands in the joint at its front, its x axis towards the tail
+            ahead = -frame.xmat.reshape(3, 3)[:, 1 if name == "head" else 0]
+            middle = frame.xpos + (0.08 if name == "head" else -0.08) * ahead
+            np.testing.assert_allclose(body.link_xyz[-1, k], middle, atol=1e-9)
+        turns = Rotation.from_quat(body.link_quaternion[-1], scalar_first=True).as_matrix()
+        along = turns[:, :, 0] * body.half_length_m[:, None]
+        np.testing.assert_allclose(body.link_xyz[-1, :-1] + along[:-1], body.link_xyz[-1, 1:] - along[1:], atol=1e-9)
+        for k, axis in enumerate(body.joint_axis):
+            hinge = data.xaxis[model.joint(f"joint_{k + 1}").id]
+            assert abs(hinge @ turns[k, :, "xyz".index(axis)]) == pytest.approx(1.0, abs=1e-9)
+        heights = body.ground.heights_m
+        assert heights is not None and heights.max() > 0.01
+        # what lies below the robot in MuJoCo is what the recording has there
+        below, down, hit = np.zeros(1, np.int32), np.array([0.0, 0.0, -1.0]), np.zeros(3)
+        size, middle = np.array(body.ground.size_m), np.array(body.ground.middle_m)
+        cell = size / (np.array(heights.shape[::-1]) - 1)
+        compared = 0
+        for column, row in rng.integers(1, np.array(heights.shape[::-1]) - 1, (20, 2)):
+            at = np.append(middle - size / 2 + cell * (column, row) + 1e-6, 3.0)
+            fall = mujoco.mj_ray(model, data, at, down, None, 1, -1, below, hit)
+            if below[0] == model.geom("ground").id:
+                assert 3.0 - fall == pytest.approx(heights[row, column], abs=1e-3)
+                compared += 1
+        assert compared > 10
+
+
+def test_a_straight_robot_is_recorded_with_its_links_upright() -> None:
+    env = make("SnakeGym/SpatialWaypoints-v0", 1, start={"amplitude_rad": 0.0, "random": False})
+    env.reset(seed=0)
+    recorder = Recorder(env.core, [0])
+    recorder.take()
+    (recording,) = recorder.recordings("p", "learned", 0)
+    assert recording.body is not None
+    turns = Rotation.from_quat(recording.body.link_quaternion[0], scalar_first=True).as_matrix()
+    np.testing.assert_allclose(turns[:, :, 2], np.tile([0.0, 0.0, 1.0], (13, 1)), atol=1e-12)
+    ends = recording.body.ends_xy(0)
+    np.testing.assert_allclose(np.hypot(*np.diff(ends, axis=0).T), 2.0 * recording.body.half_length_m)
+    np.testing.assert_allclose(ends[-2:].mean(axis=0), recording.head_xy[0], atol=1e-12)

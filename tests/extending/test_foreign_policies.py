@@ -35,7 +35,7 @@ OPTIONS = ["--controllers", "none", "--episodes", "3", "--set", "resamples=100",
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working folder with the settings of an env; its modules are forgotten afterwards, those of other tests before."""
+    """A working folder with the settings of an env; its modules and those of other tests are forgotten."""
     monkeypatch.chdir(tmp_path)
     elsewhere = str(tmp_path.parent.parent)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry and not entry.startswith(elsewhere)])

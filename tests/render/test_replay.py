@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
-from snake_gym.envs.recording import RecordedBody, RecordedGround, Recording
+from snake_gym.envs.recording import RecordedBody, Recording
 from snake_gym.physics.faults import BIASED, DEAD, FAULT_CODES, HEALTHY, NOISY
 from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer
@@ -30,6 +30,7 @@ from snake_gym.render.palette import MUTED, fault_colours, policy_colours, rgb
 from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired
 from snake_gym.render.replay import ASSETS, Scene, replay_page
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
+from snake_gym.spatial.ground import GroundSpec, make_ground
 
 N_TIMES = 21
 
@@ -105,7 +106,8 @@ def turning_body() -> RecordedBody:
     turn = np.array([[1.0, 0.0, 0.0, 0.0], [np.cos(0.2), 0.0, -np.sin(0.2), 0.0], [np.cos(0.5), 0.0, 0.0, np.sin(0.5)]])
     link_xyz = np.zeros((3, 2, 3))
     link_xyz[:, 1, 0], link_xyz[1, :, 2] = 0.2, 0.1
-    ground = RecordedGround(heights_m=np.array([[0.0, 0.1], [0.2, 0.3]]), size_m=(1.0, 2.0))
+    heights = np.array([[0.0, 0.1], [0.2, 0.3]])
+    ground = make_ground(GroundSpec())._replace(heights_m=heights, size_m=(1.0, 2.0))
     angle, limit = np.array([[0.0], [-1.0], [0.4]]), np.array([0.9])
     turns = np.stack([turn, turn], axis=1)
     return RecordedBody(link_xyz, turns, angle, ("y",), limit, np.full(2, 0.1), (0.05, 0.06), ground=ground)

@@ -123,7 +123,7 @@ function buildSpace(policy) {
     const disc = mesh(scene, new THREE.CylinderGeometry(radius, radius, 0.01 * mean, 40),
                       glow(colours.muted, { transparent: true, depthWrite: false }), false);
     disc.rotation.x = Math.PI / 2;
-    disc.position.set(...p, 0.03 * mean);
+    disc.position.set(...p, groundAt(body, ...p) + 0.03 * mean);
     space.targets.push(disc);
   });
   space.ball = mesh(scene, new THREE.SphereGeometry(0.6 * width, 20, 14), paint(colours.goal));
@@ -132,6 +132,15 @@ function buildSpace(policy) {
   space.camera = new THREE.PerspectiveCamera(FIELD_OF_VIEW * 180 / Math.PI, 1, 0.01, 1000);
   space.camera.up.set(0, 0, 1);
   return space;
+}
+
+// Height of the nearest point of a field of heights; 0 on a plane.
+function groundAt(body, x, y) {
+  if (!body || !body.heights_mm) return 0;
+  const nearest = (at, middle, size, count) =>
+    Math.min(Math.max(Math.round(((at * 1000 - middle) / size + 0.5) * (count - 1)), 0), count - 1);
+  const row = body.heights_mm[nearest(y, body.middle_mm[1], body.size_mm[1], body.heights_mm.length)];
+  return row[nearest(x, body.middle_mm[0], body.size_mm[0], row.length)] / 1000;
 }
 
 function buildGround(space, body) {
@@ -243,7 +252,7 @@ function drawSpace(panel, s, body, g, w, h) {
   const aim = done ? null : around ? around.aim_mm[s.row] : policy.targets_mm[s.target];
   space.ball.visible = space.sight.visible = Boolean(aim);
   if (aim) {
-    const eye = [head[0], head[1], head[2] + 0.7 * height], ball = [...metres(aim), 0.9 * height];
+    const eye = [head[0], head[1], head[2] + 0.7 * height], ball = [...metres(aim), groundAt(policy.body, ...metres(aim)) + 0.9 * height];
     space.ball.position.set(...ball);
     lay(space.sight, eye, ball, 0.08 * width);
   }
