@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snake_gym.config import OptionParser, prepare_file, run_program, write_atomic
-from snake_gym.controllers.driving import STEEPEST_RAD, DrivenGaits
+from snake_gym.controllers.driving import STEEPEST_RAD, DrivenGaits, DrivenModes
 from snake_gym.hardware.commands.options import add_settings, read_settings
 from snake_gym.hardware.commands.run import add_output, drive
+from snake_gym.hardware.pose.source import NO_POSE
 from snake_gym.hardware.run.connection import EMULATED
 from snake_gym.hardware.run.driving import LetGo, plan_driving
-from snake_gym.hardware.run.robot_loop import RobotLoop
+from snake_gym.hardware.run.robot_loop import RobotLoop, see_in_space
 from snake_gym.hardware.safety.body import BodySample
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.physics.faults import FAULT_CODES
@@ -31,6 +32,8 @@ from snake_gym.render.helm import NEXT_BUTTON, STOP_BUTTON, Gamepad, Helm
 from snake_gym.render.robot_window import FPS, RobotWindow
 from snake_gym.render.sketch import Sketch
 from snake_gym.robot.measurement import Measurement, link_angles, mean_angle
+from snake_gym.robot.spatial_kinematics import link_ends
+from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 
 LONGEST_S = 3600.0
@@ -49,7 +52,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "gait",
         nargs="*",
-        help="controllers (cc, sjc, cpg, ...) or tuned YAML files (default: those tuned for the robot)",
+        help="controllers (cc, sjc, cpg, ...) or tuned YAML files (default: those tuned for the robot); of a "
+        "spatial robot its modes (default: SWL, then the others)",
     )
     add_settings(parser)
     parser.add_argument("--time", type=float, metavar="S", help=f"at most so long ({LONGEST_S:g})")
@@ -79,7 +83,9 @@ def main(argv: list[str] | None = None) -> int:
 class WindowDriver:
     """Driver at a window; ``in_real_time`` False: the robot's clock runs as fast as the processor, and is held back."""
 
-    def __init__(self, window: RobotWindow, gaits: DrivenGaits, title: str, in_real_time: bool = True) -> None:
+    def __init__(
+        self, window: RobotWindow, gaits: DrivenGaits | DrivenModes, title: str, in_real_time: bool = True
+    ) -> None:
         self.window, self.helm, self._title = window, Helm(gaits.names), title
         self.pad = Gamepad(window.pygame, self.helm)
         self.message, self.helping = "H: keys", False
@@ -169,6 +175,10 @@ class WindowDriver:
             sample.joint_angle[None], sample.joint_rate[None], self._head[None, :2], self._head[2:], np.ones(1, bool),
             self._head[None, :2],
         )  # fmt: skip
+        ends_xy = None
+        if isinstance(loop.spec, SpatialSpec):
+            seen = see_in_space(loop.spec, seen, NO_POSE if pose is None else pose)
+            ends_xy = link_ends(loop.spec, seen)[0, :, :2]
         head_xy, heading = self._head[:2], float(mean_angle(seen)[0])
         if time.monotonic() - self._seen_s > _SEEN_EVERY_S and loop.measurement is not None:
             self._seen_s = time.monotonic()
@@ -185,7 +195,7 @@ class WindowDriver:
         trail = np.array([*self._trail, head_xy])
         self.window.picture(
             link_angles(seen)[0], head_xy, np.zeros((0, 2)), 0, trail, failed, self._text(loop, sample), self.message,
-            panel() if self.helping else (), over=draw_aim,
+            panel() if self.helping else (), over=draw_aim if ends_xy is None else None, ends_xy=ends_xy,
         )  # fmt: skip
 
     def _text(self, loop: RobotLoop, sample: BodySample) -> list[str]:

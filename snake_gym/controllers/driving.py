@@ -15,12 +15,13 @@ servos turn, and not by more than ``FASTEST_RAD_S``. A change that is asked for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.controllers.base import Controller, ControllerState
+from snake_gym.controllers.multimodal import MODES, Mode, Multimodal
 from snake_gym.controllers.speed_hold import PACE
 from snake_gym.robot.measurement import Goal, Measurement, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -35,6 +36,47 @@ _AHEAD = 10.0
 """Distance of the point ahead, in lengths of the robot."""
 _SHAPE = -1.0
 """Number of the gait that holds the shape at the start."""
+
+
+class DrivenModes:
+    """Modes of a spatial robot's network, of which one is driven. The network itself changes between them.
+
+    State: the network's, with ``asked_pace``, ``asked_steering`` and ``asked_gait`` as in ``DrivenGaits``; ``held``
+    (W, J) [rad] the shape that a robot keeps until a pace is asked for.
+    """
+
+    def __init__(self, network: Multimodal, names: Sequence[Mode] = ()) -> None:
+        own = network.config.mode
+        self.names: tuple[Mode, ...] = tuple(names) or (own, *(mode for mode in MODES if mode != own))
+        self.n_joints, self._network = network.n_joints, network
+        self._codes = np.array([MODES.index(mode) for mode in self.names])
+
+    def initial_state(self, n_worlds: int) -> ControllerState:
+        """Return the state of W robots that stand and shall go straight on in the first mode."""
+        one, many = np.zeros(n_worlds), np.full((n_worlds, self.n_joints), np.nan)
+        asked = {"asked_pace": one + 1.0, "asked_steering": one, "asked_gait": one.copy(), "held": many}
+        return {**self._network.initial_state(n_worlds), **asked}
+
+    def phase(self, state: ControllerState) -> FloatArray:
+        """Return the phase (W,) [rad] of each robot's network."""
+        return self._network.phase(state)
+
+    def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
+        """Return joint references (W, J) [rad]; advance ``state``. The goal is not looked at: a person steers."""
+        first = np.isnan(state["held"][:, 0])
+        state["held"][first] = measurement.joint_angle[first]
+        waits = (state["begun"] == 0.0) & (state["asked_pace"] == 0.0)
+        before = {name: values[waits].copy() for name, values in state.items()}
+        network, rows = self._network, np.arange(len(waits))
+        action = np.zeros((len(waits), len(network.gait_actions)))
+        action[rows, self._codes[np.clip(np.rint(state["asked_gait"]), 0, len(self.names) - 1).astype(np.int64)]] = 1.0
+        action[:, -2] = np.clip(state["asked_pace"], -1.0, 1.0) / network.config.pace_range
+        action[:, -1] = np.clip(state["asked_steering"], -1.0, 1.0)
+        network.take_action(action, state)
+        reference = network.command(measurement, goal, state, dt_s)
+        for name, values in before.items():
+            state[name][waits] = values
+        return np.where(waits[:, None], state["held"], reference)
 
 
 class DrivenGaits:

@@ -24,7 +24,7 @@ from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.interface.policy_contract import PolicyContract, golden_references, parse_contract, present_settings
-from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.spatial_spec import AnyRobot, load_any_robot
 from snake_gym.robot.spec import RobotSpec
 
 if TYPE_CHECKING:
@@ -117,12 +117,12 @@ class FilePolicy:
         action, after = self._network.advance(seen, before)
         return (action[0], after[0]) if obs.ndim == 1 else (action, after)
 
-    def check_robot(self, robot: str | Mapping[str, Any] | RobotSpec) -> None:
+    def check_robot(self, robot: str | Mapping[str, Any] | AnyRobot) -> None:
         """Raise ConfigError if the policy's actions make no sense on ``robot``: other joints, or another timing.
 
         Masses, friction and limits may differ: observations and actions keep the scales of ``spec``.
         """
-        spec, own = load_robot(robot), self.spec
+        spec, own = load_any_robot(robot), self.spec
         for name in ("n_links", "control_dt_s"):
             if getattr(spec, name) != getattr(own, name):
                 raise ConfigError(
@@ -142,7 +142,7 @@ class FilePolicy:
         _check_close("joint references", references, np.array(golden.references), golden.reference_tolerance_rad)
 
 
-def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | RobotSpec | None = None) -> FilePolicy:
+def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | AnyRobot | None = None) -> FilePolicy:
     """The policy under a path: the contract or its folder, a run of ``train`` (its best policy), or a checkpoint of
     one.
 

@@ -50,6 +50,7 @@ class RobotWindow:
         self, theta: FloatArray, head_xy: FloatArray, targets: ArrayLike, current: int, trail: FloatArray,
         failed: ArrayLike, text: Sequence[str], message: str, panel: Sequence[tuple[str, str]], radius_m: float = 0.1,
         seen: Surroundings | None = None, over: Callable[[Sketch, FloatArray], None] | None = None,
+        ends_xy: FloatArray | None = None,
     ) -> None:  # fmt: skip
         """Show the robot as ``FrameRenderer.paint`` paints it, a ``message`` below, and a ``panel`` of keys and what
         they do over the picture."""
@@ -65,7 +66,7 @@ class RobotWindow:
                 self._draw_panel(sketch, panel)
 
         frame = self._renderer.paint(
-            theta, head_xy, targets, current, trail, failed, text, radius_m, seen, over=draw_over
+            theta, head_xy, targets, current, trail, failed, text, radius_m, seen, over=draw_over, ends_xy=ends_xy
         )
         self._window.blit(frame, (0, 0))
         self.pygame.display.flip()

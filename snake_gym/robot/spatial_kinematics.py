@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spatial_spec import FrameSpec, SpatialSpec
 from snake_gym.robot.spec import FloatArray
 
@@ -142,6 +143,33 @@ def link_frames(spec: SpatialSpec, rotation: FloatArray, origin: FloatArray, joi
     up = np.where(yaws, frames.rotation[..., 2], -frames.rotation[..., 1])[..., ::-1, :]
     up = np.concatenate([up, rotation[..., None, :, 2]], axis=-2)
     return Frames(np.stack([axis, np.cross(up, axis), up], axis=-1), middle)
+
+
+def base_frame(spec: SpatialSpec, sample: Measurement) -> tuple[FloatArray, FloatArray]:
+    """Return rotation (W, 3, 3) and origin (W, 3) [m] of the base frame, by the measured pose of the head.
+
+    Where nothing tells the vertical the head is taken for level, and where nothing tells its height, for lying on 0.
+    """
+    zero = np.zeros_like(sample.head_angle)
+    up = np.array([0.0, 0.0, 1.0]) if sample.head_up_h is None else sample.head_up_h
+    side, rise, top = (zero + x for x in np.moveaxis(up, -1, 0))
+    level = np.sqrt(np.maximum(1.0 - rise * rise, 1e-12))  # horizontal share of the direction ahead
+    cos, sin = np.cos(sample.head_angle), np.sin(sample.head_angle)
+    ahead = np.stack([level * cos, level * sin, -rise], axis=-1)
+    left = np.stack([-sin, cos, zero], axis=-1)
+    above = np.cross(ahead, left)
+    z = (top / level)[:, None] * above - (side / level)[:, None] * left
+    rotation = np.stack([np.cross(z, ahead), -ahead, z], axis=-1)
+    height = zero + spec.rest_height_m if sample.head_z_w is None else sample.head_z_w
+    middle = np.concatenate([sample.head_xy_w, height[:, None]], axis=1)
+    return rotation, middle - 0.5 * spec.head_length_m * ahead
+
+
+def link_ends(spec: SpatialSpec, sample: Measurement) -> FloatArray:
+    """Return the ends of the links (W, N + 1, 3) [m] in the world, from the tail's tip, as measured."""
+    links = link_frames(spec, *base_frame(spec, sample), sample.joint_angle)
+    along = spec.links("link_half_length_m")[:, None] * links.rotation[..., 0]
+    return np.concatenate([(links.origin - along)[..., :1, :], links.origin + along], axis=-2)
 
 
 class Winding(NamedTuple):

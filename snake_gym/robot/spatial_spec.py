@@ -294,9 +294,23 @@ def load_spatial_robot(
     return build(SpatialSpec, {"name": Path(robot).stem, **load_yaml(find_config(robot))}, os.fspath(robot))
 
 
-def load_any_robot(robot: str, overrides: Mapping[str, Any] | None = None) -> AnyRobot:
-    """Return the planar or spatial robot of a preset's name or a YAML file, with ``overrides`` of its settings."""
-    if robot.endswith((".yaml", ".yml")) and load_yaml(find_config(robot)).get("chain") == "spatial":
-        return load_spatial_robot(merge({"name": Path(robot).stem, **load_yaml(find_config(robot))}, overrides or {}))
-    spec = load_robot(find_config(robot) if robot.endswith((".yaml", ".yml")) else robot)
-    return build(RobotSpec, merge(to_dict(spec), overrides), "robot") if overrides else spec
+def load_any_robot(
+    robot: str | os.PathLike[str] | Mapping[str, Any] | AnyRobot,
+    overrides: Mapping[str, Any] | None = None,
+    where: str = "robot",
+) -> AnyRobot:
+    """Return the robot of a preset's name, a YAML file or settings, with ``overrides`` of its settings.
+
+    It is spatial where ``chain: spatial`` is set, else planar. Raises ConfigError, whose message starts from ``where``.
+    """
+    if isinstance(robot, SpatialSpec | RobotSpec):
+        return build(type(robot), merge(to_dict(robot), overrides), where) if overrides else robot
+    told: Any = robot
+    if isinstance(robot, (str, os.PathLike)) and os.fspath(robot).endswith((".yaml", ".yml")):
+        told = find_config(robot)
+        settings = load_yaml(told)
+        if settings.get("chain") == "spatial":
+            return load_spatial_robot(merge({"name": Path(told).stem, **settings}, overrides or {}), os.fspath(robot))
+    elif isinstance(robot, Mapping) and robot.get("chain") == "spatial":
+        return load_spatial_robot(merge(robot, overrides or {}), where)
+    return load_any_robot(load_robot(told, where), overrides, where)

@@ -21,6 +21,7 @@ from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
 
@@ -231,11 +232,12 @@ class World:
                         hand.popleft()
             plant.bend(shape)
 
-    def _pose(self) -> dict[str, float]:
+    def _pose(self) -> dict[str, Any]:
         with self._bus.lock:
             pose = self._pose_source.read(time.monotonic())
         x, y = pose.xy_w.tolist()
-        return {"x_m": x, "y_m": y, "angle_rad": pose.angle, "stamp_s": pose.stamp_s}
+        in_space = {} if pose.up_h is None else {"z_m": pose.z_w, "up": pose.up_h.tolist()}
+        return {"x_m": x, "y_m": y, "angle_rad": pose.angle, "stamp_s": pose.stamp_s, **in_space}
 
     def _watch(self) -> None:
         """Print what a person would see of a wiggle, at its far end: one joint that bends while all others are limp."""

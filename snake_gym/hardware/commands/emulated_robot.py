@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, require
 from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.family import load_named
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.run.connection import ConnectionConfig
+from snake_gym.robot.spatial_spec import AnyRobot, SpatialSpec
 from snake_gym.robot.spec import RobotSpec
 
 if TYPE_CHECKING:
@@ -21,23 +22,29 @@ _BEYOND_LIMIT_RAD = 0.1
 """Distance of the mechanical stops beyond the joint limits, for a robot that names none [rad]."""
 
 
-def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
+def emulate(config: ConnectionConfig, spec: AnyRobot, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
     """Return emulated servos as calibrated, with their robot; ``clock`` None: a virtual one. Raises ConfigError."""
     from snake_gym.hardware.emulator.bus import EmulatedBus, WireFaults
     from snake_gym.hardware.emulator.servo import EmulatedServo, Imprecision
 
     told = config.emulated
-    if spec.actuator.kind == "position" and not np.isfinite(spec.joints("joint_stop_rad")).all():
+    plant_of_ours = "snake_gym.simulation.servo_plant:RobotPlant"
+    if isinstance(spec, SpatialSpec):
+        require("the emulated robot", "mujoco")
+        plant_of_ours = "snake_gym.spatial.servo_plant:SpatialPlant"
+        if not np.isfinite(spec.joint_stop_rad):
+            spec = replace(spec, joint_stop_rad=spec.joint_limit_rad + _BEYOND_LIMIT_RAD)
+    elif spec.actuator.kind == "position" and not np.isfinite(spec.joints("joint_stop_rad")).all():
         spec = replace(spec, integrator="implicit", joint_stop_rad=spec.joint_limit_rad + _BEYOND_LIMIT_RAD)
     shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None
     if shape is not None and shape.shape != (spec.n_joints,):
         raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
-    make = load_named(told.plant or "snake_gym.simulation.servo_plant:RobotPlant", "connection.emulated.plant")
+    make = load_named(told.plant or plant_of_ours, "connection.emulated.plant")
     try:
         plant: ServoPlant = make(spec, shape, told.head_angle_rad, told.point_xy_m)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    if told.plant is None:
+    if told.plant is None and isinstance(spec, RobotSpec):
         plant.is_solid = told.solid  # type: ignore[attr-defined]
     if clock is not None:
         # The first step compiles the physics, which takes seconds: done before the servos' time runs.
@@ -54,4 +61,4 @@ def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration,
             told.command_delay_s, told.angle_noise_rad, told.rate_noise_rad_s, told.seed + joint.servo_id
         )
     faults = WireFaults(lost=told.lost, corrupted=told.corrupted, seed=told.seed)
-    return EmulatedBus(servos, plant, clock, faults, config.baud)
+    return EmulatedBus(servos, plant, clock, faults, config.baud, supply_ohm=told.supply_ohm)

@@ -19,6 +19,7 @@ from snake_gym.hardware.run.record import Imposed, RunRecord, read_record
 from snake_gym.render.plots import draw_comparison
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import describe_changes, robot_note
+from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.identification import RunLog
 from snake_gym.simulation.identification.fit import with_delay
@@ -50,6 +51,9 @@ def run(options: argparse.Namespace) -> int:
     if options.identify is not None and not options.identify.endswith((".yaml", ".yml")):
         raise ConfigError(f"--identify is {options.identify!r}; expected a file name that ends in .yaml")
     records = [read_record(path) for path in options.log]
+    for path, record in zip(options.log, records, strict=True):
+        if isinstance(record.spec, SpatialSpec):
+            raise ConfigError(f"log {path} is of {record.spec.name}, a spatial robot; expected one of a planar robot")
     spec = records[0].spec if options.robot is None else load_robot(options.robot, "--robot")
     for path, record in zip(options.log, records, strict=True):
         for note in (robot_note(record.spec, spec, "logged"), _assumption(record, spec)):

@@ -78,8 +78,11 @@ class ServoPlant(Protocol):
     def load(self) -> FloatArray:
         """Return the motor torques (J,) as signed shares of the stall torque."""
 
-    def head_pose(self) -> tuple[float, float, float]:
-        """Return the place (x, y) [m] and direction [rad] of the head link, world frame."""
+    def head_pose(self) -> tuple[float, ...]:
+        """Return the place (x, y) [m] and direction [rad] of the head link, world frame.
+
+        A robot that moves in space goes on with its height [m] and the direction of the vertical (3) in its base frame.
+        """
 
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         """Hold joint ``joint`` (from 0) where it is, or let it go."""

@@ -23,6 +23,10 @@ class PoseSample(NamedTuple):
     """Time at which the pose was true, on the clock of ``read`` [s]."""
     valid: bool
     """False if the source has lost the robot; the pose is then the last valid one."""
+    z_w: float | None = None
+    """Height of the middle of the head [m]; None: the source does not tell."""
+    up_h: FloatArray | None = None
+    """(3,) direction of the vertical in the base frame of a spatial robot; None: the source does not tell."""
 
 
 NO_POSE = PoseSample(np.zeros(2), 0.0, -math.inf, False)
@@ -56,7 +60,8 @@ class EmulatedPose(PoseSource):
     """Pose of an emulated robot, as a sensor tells it: late, and off by noise.
 
     Args:
-        look: gives the true (x [m], y [m], angle [rad]) of the head link now.
+        look: gives the true (x [m], y [m], angle [rad]) of the head link now, and in space its height [m] and the
+            vertical (3) in its frame (``ServoPlant.head_pose``).
         delay_s: age of the poses; between two looks the robot moves evenly.
         position_noise_m: standard deviation along each axis.
         heading_noise_rad: standard deviation of the direction.
@@ -65,7 +70,7 @@ class EmulatedPose(PoseSource):
 
     def __init__(
         self,
-        look: Callable[[], tuple[float, float, float]],
+        look: Callable[[], tuple[float, ...]],
         delay_s: float = 0.0,
         position_noise_m: float = 0.0,
         heading_noise_rad: float = 0.0,
@@ -94,6 +99,8 @@ class EmulatedPose(PoseSource):
             way[2] = math.remainder(way[2], 2.0 * math.pi)
             pose = pose + way * ((at_s - begin_s) / (end_s - begin_s))
         if self._spread.any():
-            pose = pose + self._spread * self._rng.standard_normal(3)
-        self._last = PoseSample(pose[:2].copy(), float(pose[2]), at_s, True)
+            pose = pose.copy()
+            pose[:3] += self._spread * self._rng.standard_normal(3)
+        in_space = (float(pose[3]), pose[4:7] / np.linalg.norm(pose[4:7])) if pose.size > 3 else ()
+        self._last = PoseSample(pose[:2].copy(), float(pose[2]), at_s, True, *in_space)
         return self._last

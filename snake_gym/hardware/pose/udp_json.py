@@ -2,8 +2,10 @@
 
     {"x_m": 1.2, "y_m": -0.3, "angle_rad": 0.7, "stamp_s": 1234.5}
 
-World frame, head link's centre. ``stamp_s`` is optional and on the sender's clock: only its differences are used, to
-discard datagrams that come out of order. The pose is dated by its arrival.
+World frame, head link's centre. Of a spatial robot ``z_m`` may tell its height, and ``up`` [x, y, z] the vertical in
+the head's frame, as an inertial sensor has it; without them it is taken to lie level. ``stamp_s`` is optional and on
+the sender's clock: only its differences are used, to discard datagrams that come out of order. The pose is dated by its
+arrival.
 
 Only one sender counts, with one socket: poses from another address are ignored while those of the first are fresh, and
 a line on stderr says so, once.
@@ -83,8 +85,13 @@ class UdpJson(PoseSource):
             told: Any = json.loads(data)
             x, y, angle = (float(told[name]) for name in ("x_m", "y_m", "angle_rad"))
             sent = float(told.get("stamp_s", math.inf))
-            if not all(map(math.isfinite, (x, y, angle))) or math.isnan(sent):
+            height = told.get("z_m")
+            up = None if told.get("up") is None else np.array([float(part) for part in told["up"]])
+            numbers = (x, y, angle, *(() if height is None else (float(height),)), *(() if up is None else up.tolist()))
+            if not all(map(math.isfinite, numbers)) or math.isnan(sent):
                 raise ValueError("not finite")
+            if up is not None and (up.shape != (3,) or not np.linalg.norm(up) > 0.5):
+                raise ValueError("no direction")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             self.n_refused += 1
             return
@@ -100,4 +107,5 @@ class UdpJson(PoseSource):
             self.n_refused += 1
             return
         self._sender_s = -math.inf if math.isinf(sent) else sent
-        self._pose = PoseSample(np.array([x, y]), angle, now_s, True)
+        up = None if up is None else up / np.linalg.norm(up)
+        self._pose = PoseSample(np.array([x, y]), angle, now_s, True, None if height is None else float(height), up)

@@ -31,7 +31,7 @@ from snake_gym.hardware.safety.guarded_body import Body, GuardedBody
 from snake_gym.hardware.safety.heartbeat import Heartbeat
 from snake_gym.hardware.safety.servo_body import ServoBody, never
 from snake_gym.hardware.safety.torque_off import TorqueWatch
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.robot.spatial_spec import AnyRobot, SpatialSpec
 
 if TYPE_CHECKING:
     from snake_gym.hardware.emulator.bus import EmulatedBus
@@ -92,10 +92,12 @@ class EmulatedConfig(Settings):
     """Standard deviation of the places that are told, along each axis."""
     heading_noise_rad: NonNegative = 0.0
     """Standard deviation of the directions that are told."""
+    supply_ohm: NonNegative = 0.1
+    """Resistance of the supply and its cable, which all servos share."""
     seed: Count = 0
     """Seed of faults and noise."""
 
-    def pose_source(self, look: Callable[[], tuple[float, float, float]]) -> EmulatedPose:
+    def pose_source(self, look: Callable[[], tuple[float, ...]]) -> EmulatedPose:
         """Return the source that tells what ``look`` sees: (x, y) [m] and direction [rad] of the head."""
         return EmulatedPose(look, self.pose_delay_s, self.position_noise_m, self.heading_noise_rad, self.seed)
 
@@ -145,11 +147,11 @@ class Connected(NamedTuple):
     close: Callable[[], None]
 
 
-Emulate = Callable[[ConnectionConfig, RobotSpec, Calibration, Clock | None], "EmulatedBus"]
+Emulate = Callable[[ConnectionConfig, AnyRobot, Calibration, Clock | None], "EmulatedBus"]
 """Function that makes emulated servos with their robot (``commands.emulated_robot``); clock None: a virtual one."""
 
 
-def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emulate: Emulate) -> Connected:
+def connect(config: ConnectionConfig, limits: SafetyLimits, spec: AnyRobot, emulate: Emulate) -> Connected:
     """Open the connection that the settings name. Raises ConfigError for errors that the user can correct."""
     calibration = _calibration(config, spec)
     limits = limits.of_model(calibration.model)
@@ -211,7 +213,7 @@ def watch(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> 
         raise ConfigError(f"nothing is moved, since nobody would switch the torque off: {error}") from None
 
 
-def make_pose(connection: ConnectionConfig, spec: RobotSpec, emulated: EmulatedBus | None) -> PoseSource:
+def make_pose(connection: ConnectionConfig, spec: AnyRobot, emulated: EmulatedBus | None) -> PoseSource:
     """Return the pose source that the settings name."""
     config = connection.pose
     kind = choose(config.kind, get_args(PoseKind), "pose.kind")
@@ -223,7 +225,7 @@ def make_pose(connection: ConnectionConfig, spec: RobotSpec, emulated: EmulatedB
             )
         bus = emulated
 
-        def look() -> tuple[float, float, float]:
+        def look() -> tuple[float, ...]:
             with bus.lock:
                 bus.advance_to(bus.clock.now())
                 return bus.plant.head_pose()
@@ -235,6 +237,8 @@ def make_pose(connection: ConnectionConfig, spec: RobotSpec, emulated: EmulatedB
         from snake_gym.hardware.pose.april_tags import open_camera
 
         return open_camera(config.camera, config.stale_s)
+    if isinstance(spec, SpatialSpec):
+        raise ConfigError(f"pose.kind is {kind!r}, which knows planar robots; expected udp_json or april_tags")
     reckoning = DeadReckoning(spec, config.start_xy_m, config.start_angle_rad)
     if kind == "dead_reckoning":
         return reckoning
@@ -244,7 +248,7 @@ def make_pose(connection: ConnectionConfig, spec: RobotSpec, emulated: EmulatedB
         raise ConfigError(f"pose.imu_port: {error}") from None
 
 
-def _calibration(config: ConnectionConfig, spec: RobotSpec) -> Calibration:
+def _calibration(config: ConnectionConfig, spec: AnyRobot) -> Calibration:
     if config.calibration is not None:
         calibration = load_calibration(config.calibration)
     elif config.port in EMULATED:
@@ -259,7 +263,7 @@ def _calibration(config: ConnectionConfig, spec: RobotSpec) -> Calibration:
     return calibration
 
 
-def check_joints(calibration: Calibration, spec: RobotSpec) -> None:
+def check_joints(calibration: Calibration, spec: AnyRobot) -> None:
     """Raise ConfigError unless the calibration has the robot's joints."""
     if len(calibration.joints) != spec.n_joints:
         raise ConfigError(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
-from snake_gym.config import ConfigError
-from snake_gym.controllers import Controller
-from snake_gym.controllers.driving import DrivenGaits
+from snake_gym.config import ConfigError, choose
+from snake_gym.controllers import Controller, make_controller
+from snake_gym.controllers.driving import DrivenGaits, DrivenModes
+from snake_gym.controllers.multimodal import MODES, Mode, Multimodal
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.hardware.run.robot_loop import MeasuredCourse, RobotLoop
 from snake_gym.hardware.run.run_config import Plan, RunConfig, action_contract, plan_run, robot_of
@@ -19,6 +20,7 @@ from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual
 from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 
 
@@ -72,10 +74,14 @@ class FreeCourse(MeasuredCourse):
         return self.progress_m - before, False
 
 
-def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits]:
-    """Return a plan in which the named gaits are driven, those tuned for the robot if there is no name. Raises
-    ConfigError."""
+def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:
+    """Return a plan in which the named gaits are driven, without names those tuned for the robot.
+
+    Those of a spatial robot are the modes of its network, all five without names. Raises ConfigError.
+    """
     robot = robot_of(replace(config, policy=None))
+    if isinstance(robot, SpatialSpec):
+        return _plan_modes(config, robot, names)
     names = list(dict.fromkeys(names)) or tuned_kinds(robot)
     if config.policy is not None:
         raise ConfigError(f"policy is {config.policy!r}; expected none: name the gaits to drive on the command line")
@@ -98,3 +104,18 @@ def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenG
     contract = action_contract(ActionConfig(kind="residual"), robot, config.course)
     contract.decoder.controller = driven
     return Plan(ZeroResidual(contract.decoder.size), contract, "by hand", tuple(notes)), driven
+
+
+def _plan_modes(config: RunConfig, robot: SpatialSpec, names: Sequence[str]) -> tuple[Plan, DrivenModes]:
+    modes = [cast(Mode, choose(name.upper(), MODES, "gait")) for name in dict.fromkeys(names)]
+    if config.policy is not None:
+        raise ConfigError(f"policy is {config.policy!r}; expected none: name the modes to drive on the command line")
+    settings = {"kind": "multimodal", "mode": modes[0] if modes else "SWL", **config.controller}
+    network = make_controller(settings, cast(Any, robot))
+    if not isinstance(network, Multimodal) or network.config.guided:
+        raise ConfigError("controller is not what can be driven; expected settings of multimodal without guided")
+    driven = DrivenModes(network, modes)
+    action = ActionConfig(kind="residual", controller={"kind": "multimodal"})
+    contract = action_contract(action, robot, config.course)
+    contract.decoder.controller = driven
+    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand"), driven

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from snake_gym.config import ConfigError, build, to_dict
+from snake_gym.config import ConfigError, Settings, build, to_dict
 from snake_gym.hardware.run.robot_loop import Contract, CourseConfig, MeasuredCourse
 from snake_gym.hardware.run.run_config import action_contract, file_contract
 from snake_gym.interface.actions import ActionConfig
@@ -25,7 +26,7 @@ from snake_gym.obstacles.ray_casting import cast_rays
 from snake_gym.physics.state import ChainState
 from snake_gym.registry import find_task
 from snake_gym.robot.measurement import Goal, Measurement, link_angles, mean_angle, tracked_point
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.spec import FloatArray
 from snake_gym.tasks.task import EnvConfig
 
 _NOT_REAL = {field.name for field in fields(EnvConfig)} - {"start"} | {"contact_sensor"}
@@ -36,9 +37,7 @@ _TURNED_RAD = 0.01
 """Most by which a task may want the head to begin in another direction than it lies."""
 
 
-def task_settings(
-    task: Mapping[str, Any], spec: RobotSpec, time_limit_s: float, policy: FilePolicy | None
-) -> EnvConfig:
+def task_settings(task: Mapping[str, Any], spec: Any, time_limit_s: float, policy: FilePolicy | None) -> EnvConfig:
     """Return the settings of the env that ``task`` names, ``{id: ..., and the task's own groups}``.
 
     Where ``policy`` was trained in that env, its settings hold where ``task`` gives none. Raises ConfigError.
@@ -55,10 +54,14 @@ def task_settings(
     if policy is not None and policy.env_id == env_id:
         given = {name: value for name, value in policy.env_config.items() if name not in _NOT_REAL} | given
     config: EnvConfig = build(kind, {**given, "robot": to_dict(spec), "time_limit_s": time_limit_s}, "task")
-    field = getattr(config, "field", None)
-    if field is not None and getattr(field, "kind", None) != "list":
+    field, grounds = getattr(config, "field", None), getattr(config, "kinds", None)
+    if isinstance(field, Settings) and getattr(field, "kind", None) != "list":
         raise ConfigError(
             f"task.field.kind is {getattr(field, 'kind', None)!r}; expected 'list': a real robot's map is given"
+        )
+    if grounds is not None and (len(grounds) != 1 or "pole" in grounds):
+        raise ConfigError(
+            f"task.kinds is {list(grounds)}; expected one kind, but not a pole: the ground that the robot lies on"
         )
     for name in _UNFELT:
         weight = getattr(getattr(config, "reward", None), name, 0.0)
@@ -70,7 +73,7 @@ def task_settings(
 class MeasuredTask(MeasuredCourse):
     """One task for one real robot; ``rng`` draws its paths and commands."""
 
-    def __init__(self, config: EnvConfig, spec: RobotSpec, rng: np.random.Generator | None = None) -> None:
+    def __init__(self, config: EnvConfig, spec: Any, rng: np.random.Generator | None = None) -> None:
         self.task = config.make_task(spec, 1)
         super().__init__(CourseConfig(tracked_point=self.task.tracked_point), spec)
         self.rng = np.random.default_rng() if rng is None else rng
@@ -155,14 +158,17 @@ class MeasuredTask(MeasuredCourse):
         """Return what the task tells of the episode."""
         return {name: values[0].item() for name, values in self.task.infos().items() if np.ndim(values) == 1}
 
-    def _state(self, measurement: Measurement) -> ChainState:
+    def _state(self, measurement: Measurement) -> Any:
         """Return the robot's state as measured; nothing that it cannot feel."""
         n, centre = self._spec.n_links, tracked_point(self._spec, measurement, "centre")
         joint, link, one = np.zeros((1, n - 1)), np.zeros((1, n, 2)), np.zeros(1)
-        return ChainState(
+        state = ChainState(
             link_angle=link_angles(measurement), link_rate=np.zeros((1, n)), centre_xy=centre,
             centre_vel=np.zeros((1, 2)), time_s=np.array([self._steps * self._spec.control_dt_s]), work_j=one,
             joint_torque=joint, head_xy=measurement.head_xy_w, contact_force=link, n_contacts=one, penetration_m=one,
             stood_still=one, supply=np.ones(1), lash_rad=joint, muscle_pressure=np.zeros((1, 0, 2)),
             self_overlap_m=one, slip_rad=joint, slip_rate=joint,
         )  # fmt: skip
+        if measurement.head_z_w is None:
+            return state
+        return SimpleNamespace(**state._asdict(), centre_z=measurement.head_z_w)  # tasks of spatial robots ask for it

@@ -20,7 +20,7 @@ from snake_gym.hardware.run.run_config import LoopSettings, action_contract, fil
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import BOUND, ObservationConfig
 from snake_gym.interface.policy_file import load_policy
-from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.spatial_spec import load_any_robot
 
 
 @dataclass(frozen=True)
@@ -176,9 +176,9 @@ def plan_task(config: RealConfig) -> tuple[MeasuredTask | None, Contract]:
     if config.task is None and policy is not None:
         return None, file_contract(policy, config.robot, config.course.tracked_point)
     if config.robot is None and policy is not None:
-        spec = policy.spec
+        spec: Any = policy.spec
     else:
-        spec = load_robot("resilient_servo" if config.robot is None else config.robot)
+        spec = load_any_robot("resilient_servo" if config.robot is None else config.robot)
     if config.task is None:
         return None, action_contract(config.action or ActionConfig(), spec, config.course, config.observation)
     task = MeasuredTask(task_settings(config.task, spec, config.time_limit_s, policy), spec)

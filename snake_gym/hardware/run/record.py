@@ -29,7 +29,8 @@ from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.run.robot_loop import StepRecord
 from snake_gym.hardware.safety.body import PORT_AWAY, BodySample
 from snake_gym.hardware.safety.checks import SafetyLimits
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.spatial_spec import load_any_robot
+from snake_gym.robot.spec import FloatArray
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Imposed:
     """Clamp on the references' acceleration, likewise."""
 
 
-def imposed_by(safety: SafetyLimits, spec: RobotSpec, calibration: Calibration | None) -> Imposed:
+def imposed_by(safety: SafetyLimits, spec: Any, calibration: Calibration | None) -> Imposed:
     """Return the limits that a run with these settings imposes."""
     chain = calibration or straight_chain(range(spec.n_joints), spec.joint_limit_rad)
     counts = chain.goal_speeds(spec.joints("actuator.speed_limit_rad_s"))
@@ -145,7 +146,7 @@ class RecordWriter:
     """
 
     def __init__(
-        self, path: str | Path, spec: RobotSpec, calibration: Calibration | None, told: Mapping[str, Any],
+        self, path: str | Path, spec: Any, calibration: Calibration | None, told: Mapping[str, Any],
         imposed: Imposed | None = None,
     ) -> None:  # fmt: skip
         self.path = Path(path)
@@ -280,9 +281,9 @@ class RunRecord:
     """Time from which on the log's times are not those of one run [s], and a line about it; None: no fault."""
 
     @property
-    def spec(self) -> RobotSpec:
-        """Nominal robot of the run."""
-        return build(RobotSpec, self.start["spec"], "log: spec")
+    def spec(self) -> Any:
+        """Nominal robot of the run, planar or spatial."""
+        return load_any_robot(self.start["spec"], where="log: spec")
 
     @property
     def imposed(self) -> Imposed | None:

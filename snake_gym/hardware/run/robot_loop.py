@@ -29,7 +29,9 @@ from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.interface.observer import Observer
 from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, tracked_point
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.spatial_kinematics import base_frame, posture
+from snake_gym.robot.spatial_spec import SpatialSpec
+from snake_gym.robot.spec import FloatArray
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class MeasuredCourse:
     columns: tuple[str, ...] = ()
     """Observation columns of the task besides those that every robot tells."""
 
-    def __init__(self, config: CourseConfig, spec: RobotSpec) -> None:
+    def __init__(self, config: CourseConfig, spec: Any) -> None:
         self.config = config
         self._spec = spec
         self.targets_xy: FloatArray = np.array(config.targets, dtype=np.float64)
@@ -112,6 +114,15 @@ class MeasuredCourse:
         return tracked_point(self._spec, measurement, self.config.tracked_point)[0].copy()
 
 
+def see_in_space(spec: SpatialSpec, measurement: Measurement, pose: PoseSample) -> Measurement:
+    """Return the measurement of a spatial robot with what its pose and its angles tell besides (liu2024, eq. 1-6)."""
+    up = np.array([0.0, 0.0, 1.0]) if pose.up_h is None else pose.up_h
+    height = spec.rest_height_m if pose.z_w is None else pose.z_w
+    seen = measurement._replace(head_up_h=up[None], head_z_w=np.array([height]))
+    shape = posture(spec, *base_frame(spec, seen), seen.joint_angle)
+    return seen._replace(heading=shape.heading, centre_xy_w=shape.centre[:, :2].copy())
+
+
 @dataclass(frozen=True)
 class LoopConfig(Settings):
     """Time-outs of the loop."""
@@ -153,8 +164,8 @@ class Contract(NamedTuple):
 
     decoder: ActionDecoder
     layout: ObservationLayout
-    robot: RobotSpec
-    """Nominal robot; the scales of action and observation may be those of another one, as trained."""
+    robot: Any
+    """Nominal robot, planar or spatial; scales of action and observation may be those of another one, as trained."""
 
 
 class RobotLoop:
@@ -170,7 +181,8 @@ class RobotLoop:
         time_limit_s: float = math.inf,
     ) -> None:
         self.decoder, self.layout, self.body, self.pose, self.config = *contract[:2], body, pose, config
-        self.spec = self.decoder.spec
+        self.spec: Any = self.decoder.spec
+        """The robot, planar or spatial."""
         self.course = course
         self.state = self.decoder.initial_state(1)
         self.action: FloatArray = np.zeros((1, self.decoder.size))
@@ -259,6 +271,8 @@ class RobotLoop:
             sample.joint_angle[None].copy(), sample.joint_rate[None].copy(), self._pose.xy_w[None].copy(),
             np.array([self._pose.angle]), np.array([self._pose.valid]),
         )  # fmt: skip
+        if isinstance(self.spec, SpatialSpec):
+            return see_in_space(self.spec, measurement, pose)
         centre = measurement.head_xy_w + centre_offset(self.spec, link_angles(measurement))
         return measurement._replace(centre_xy_w=centre)
 

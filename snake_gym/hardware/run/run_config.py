@@ -12,6 +12,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from snake_gym.config import ConfigError, Settings, build, nearest
 from snake_gym.config.settings import Positive
 from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
@@ -23,9 +25,8 @@ from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import OWN, ObservationConfig, ObservationLayout
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.interface.policy_file import FilePolicy, describe_missing, find_policy_file, load_policy
-from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import robot_note
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.robot.spatial_spec import load_any_robot
 
 _TASK = "SnakeGym/Waypoints-v0"
 _SOURCES = {"kind", "tuned", "file"}
@@ -70,11 +71,11 @@ class Plan(NamedTuple):
     """Notes for people, such as another robot or task than it was trained or tuned for."""
 
 
-def robot_of(config: RunConfig) -> RobotSpec:
+def robot_of(config: RunConfig) -> Any:
     """Return the nominal robot. Raises ConfigError."""
     if config.robot is None and config.policy is not None and find_policy_file(config.policy) is not None:
         return load_policy(config.policy).spec
-    return load_robot("resilient_servo" if config.robot is None else config.robot)
+    return load_any_robot("resilient_servo" if config.robot is None else config.robot)
 
 
 def plan_run(config: RunConfig) -> Plan:
@@ -86,7 +87,7 @@ def plan_run(config: RunConfig) -> Plan:
     if policy is None:
         return _plan_controller(config, controller)
     if find_policy_file(policy) is not None:
-        loaded = load_policy(policy, None if config.robot is None else load_robot(config.robot))
+        loaded = load_policy(policy, None if config.robot is None else load_any_robot(config.robot))
         contract = file_contract(loaded, config.robot, config.course.tracked_point)
         notes = robot_note(loaded.spec, contract.robot), _task_note("trained", loaded.contract.env.id)
         return Plan(loaded, contract, loaded.name, _told(notes))
@@ -125,7 +126,7 @@ def _told(notes: tuple[str | None, ...]) -> tuple[str, ...]:
     return tuple(note for note in notes if note is not None)
 
 
-def _is_tuned(kind: str, robot: RobotSpec) -> bool:
+def _is_tuned(kind: str, robot: Any) -> bool:
     """Return True if there are readable settings tuned for the robot: a small board may be without PyYAML."""
     if not tuned_file(robot.name, kind).is_file():
         return False
@@ -148,12 +149,12 @@ def file_contract(
     layout = policy.make_layout()
     if layout.point != tracked_point:
         raise ConfigError(f"{where} is {tracked_point!r}; expected {layout.point!r}, as the policy was trained")
-    return Contract(policy.make_decoder(), layout, policy.spec if robot is None else load_robot(robot))
+    return Contract(policy.make_decoder(), layout, policy.spec if robot is None else load_any_robot(robot))
 
 
 def action_contract(
     action: ActionConfig,
-    robot: RobotSpec,
+    robot: Any,
     course: CourseConfig,
     observation: ObservationConfig | None = None,
     holds_speed: bool = False,
@@ -180,10 +181,11 @@ def action_contract(
 def check_columns(layout: ObservationLayout, task_columns: Collection[str] = ()) -> None:
     """Raise ConfigError for columns that come from another task than the robot's, whose own are ``task_columns``, or
     from sensors not built in."""
+    by_decoder = {name: np.zeros(1) for name in layout.told}
     lacking = [
         name for name in layout.fields
         if name not in task_columns
-        and (name in _NO_SENSOR or (name not in OWN and layout.lacks_signal(name, {}, 1)))
+        and (name in _NO_SENSOR or (name not in OWN and layout.lacks_signal(name, by_decoder, 1)))
     ]  # fmt: skip
     if lacking:
         told = ", ".join([name for name in OWN if name not in _NO_SENSOR] + list(task_columns))
