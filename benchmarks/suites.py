@@ -102,6 +102,10 @@ RECIPES = {
     "resilience": Recipe("resilience", FAST),
     "resilience-without_faults": Recipe("resilience", (*FAST, *WITHOUT_FAULTS, RESILIENCE_CRITIC)),
     **{name: Recipe(name, FAST) for name in ("free_joints", "lookahead", "randomised", "course")},
+    **{
+        f"{name}-without_faults": Recipe(name, (*FAST, *WITHOUT_FAULTS, RESILIENCE_CRITIC))
+        for name in ("free_joints", "randomised")
+    },
     **{name: Recipe(name, FAST) for name in ("path_follow", "velocity", "obstacle_field", "obstacles")},
     "escape": Recipe("escape"),
 }
@@ -117,7 +121,8 @@ LEARNED = {
     "every_joint": {"ppo": "ppo"},
     "resilience": {"ppo": "resilience", "ppo without faults": "resilience-without_faults"},
     "unseen": {"ppo": "resilience", "ppo without faults": "resilience-without_faults"},
-    **{name: {"ppo": name} for name in ("free_joints", "lookahead", "randomised", "course", "path_follow", "velocity")},
+    **{name: {"ppo": name, "ppo without faults": f"{name}-without_faults"} for name in ("free_joints", "randomised")},
+    **{name: {"ppo": name} for name in ("lookahead", "course", "path_follow", "velocity")},
     **{name: {"ppo": name} for name in ("obstacle_field", "obstacles", "escape")},
 }  # fmt: skip
 """Recipes of the learned rows of each suite, by the row's name."""
