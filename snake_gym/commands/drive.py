@@ -32,7 +32,7 @@ from snake_gym.render.helm import NEXT_BUTTON, STOP_BUTTON, Gamepad, Helm
 from snake_gym.render.robot_window import FPS, RobotWindow
 from snake_gym.render.sketch import Sketch
 from snake_gym.robot.measurement import Measurement, link_angles, mean_angle
-from snake_gym.robot.spatial_kinematics import link_ends
+from snake_gym.robot.spatial_kinematics import base_frame, link_ends
 from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 
@@ -178,7 +178,7 @@ class WindowDriver:
         ends_xy = None
         if isinstance(loop.spec, SpatialSpec):
             seen = see_in_space(loop.spec, seen, NO_POSE if pose is None else pose)
-            ends_xy = link_ends(loop.spec, seen)[0, :, :2]
+            ends_xy = link_ends(loop.spec, *base_frame(loop.spec, seen), seen.joint_angle)[0, :, :2]
         head_xy, heading = self._head[:2], float(mean_angle(seen)[0])
         if time.monotonic() - self._seen_s > _SEEN_EVERY_S and loop.measurement is not None:
             self._seen_s = time.monotonic()

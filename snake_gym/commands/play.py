@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -27,7 +27,8 @@ from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, classical_
 from snake_gym.commands.env_options import env_parser, read_env
 from snake_gym.config import ConfigError, locate, prepare_file, run_program, to_dict, write_atomic
 from snake_gym.controllers import make_controller
-from snake_gym.controllers.driving import DrivenGaits
+from snake_gym.controllers.driving import DrivenGaits, DrivenModes
+from snake_gym.controllers.multimodal import Multimodal
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.interface.actions import ActionConfig
@@ -36,8 +37,11 @@ from snake_gym.render.frames import standing
 from snake_gym.render.helm import Gamepad, Helm
 from snake_gym.render.play_window import PlayWindow
 from snake_gym.render.robot_window import FPS
+from snake_gym.robot.spatial_kinematics import link_ends
+from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.tasks.spatial_waypoints import GAIT
 from snake_gym.tasks.task import EnvConfig
 
 BY_HAND = "by hand"
@@ -94,9 +98,13 @@ def make_player(
         if config.action.kind == "residual":
             env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=config)
             return env, ZeroResidual(env.core.decoder.size), str(config.action.controller.get("kind", "controller"))
-        by_hand = replace(config, action=ActionConfig(kind="residual"))
-        env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=by_hand)
-        spec = env.core.spec
+        spec = cast(Any, config).load_robot()
+        network = GAIT if isinstance(spec, SpatialSpec) else None
+        action = ActionConfig(kind="residual") if network is None else ActionConfig(kind="residual", controller=network)
+        env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=replace(config, action=action))
+        if network is not None:
+            env.core.use_controller(DrivenModes(cast(Multimodal, make_controller(network, spec))))
+            return env, None, BY_HAND
         gaits = {kind: make_controller({"tuned": kind}, spec) for kind in tuned_kinds(spec)}
         env.core.use_controller(DrivenGaits(gaits or {"cc": make_controller("cc", spec)}, spec))
         return env, None, BY_HAND
@@ -130,7 +138,7 @@ class Session:
         self.env, self.core, self.name, self.window = env, env.core, name, window
         self.dt_s = self.core.spec.control_dt_s
         own = self.core.decoder.controller
-        self.helm = Helm(own.names if isinstance(own, DrivenGaits) else (), pace=1.0)
+        self.helm = Helm(own.names if isinstance(own, DrivenGaits | DrivenModes) else (), pace=1.0)
         self.pad = Gamepad(window.pygame, self.helm)
         self._policy, self._seed = policy, seed
         self.selected, self.speed, self.paused, self.helping, self.over = 0, 1.0, False, False, False
@@ -226,9 +234,13 @@ class Session:
 
     def select_nearest(self, place: FloatArray) -> None:
         """Select the joint nearest to a place (2,) [m]."""
-        theta, head = self._now
-        along = 2.0 * self.core.robot.params.half_length[0][:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=1)
-        joints = head - 0.5 * along[-1] - np.cumsum(np.vstack([np.zeros(2), along[-2:0:-1]]), axis=0)
+        theta, head, ends = self._now
+        if ends.size:
+            joints = ends[-2:0:-1]
+        else:
+            half = self.core.robot.params.half_length[0][:, None]
+            along = 2.0 * half * np.stack([np.cos(theta), np.sin(theta)], axis=1)
+            joints = head - 0.5 * along[-1] - np.cumsum(np.vstack([np.zeros(2), along[-2:0:-1]]), axis=0)
         self.selected = len(joints) - 1 - int(np.hypot(*(joints - place).T).argmin())
 
     def break_next(self) -> None:
@@ -265,16 +277,23 @@ class Session:
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 
-    def _pose(self) -> tuple[FloatArray, FloatArray]:
-        state = self.core.robot.state
-        return state.link_angle[0].copy(), state.head_xy[0].copy()
+    def _pose(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return link angles, head and, of a spatial robot, the links' ends from above."""
+        robot, spec = cast(Any, self.core.robot), cast(Any, self.core.spec)
+        ends = np.zeros((0, 2))
+        if isinstance(spec, SpatialSpec):
+            rotation, origin = robot.base_pose()
+            ends = link_ends(spec, rotation, origin, robot.joint_angle())[0, :, :2]
+        return robot.state.link_angle[0].copy(), robot.state.head_xy[0].copy(), ends
 
     def draw(self) -> None:
         """Show the present frame."""
         share = min(self._due_s / self.dt_s, 1.0) if self.core.live[0] else 1.0
-        theta, head = (a + share * (b - a) for a, b in zip(self._before, self._now, strict=True))
+        theta, head, ends = (a + share * (b - a) for a, b in zip(self._before, self._now, strict=True))
         trail, keys = np.array([*self._trail, head]), panel() if self.helping else ()
-        self.window.show(theta, head, trail, self.text(), self.selected, self.message, keys)
+        self.window.show(
+            theta, head, trail, self.text(), self.selected, self.message, keys, ends if ends.size else None
+        )
 
     def text(self) -> list[str]:
         """Return the lines of the upper left corner."""

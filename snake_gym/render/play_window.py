@@ -30,21 +30,23 @@ class PlayWindow(RobotWindow):
 
     def show(
         self, theta: FloatArray, head_xy: FloatArray, trail: FloatArray, text: Sequence[str], selected: int,
-        message: str, panel: Sequence[tuple[str, str]],
+        message: str, panel: Sequence[tuple[str, str]], ends_xy: FloatArray | None = None,
     ) -> None:  # fmt: skip
         """Show the robot with link angles ``theta`` (N,) and head at ``head_xy`` (2,) [m], its ``selected`` joint (an
-        index), a ``message`` below, and a ``panel`` of keys and what they do over the picture."""
+        index), a ``message`` below, and a ``panel`` of keys and what they do over the picture. ``ends_xy`` (N + 1, 2)
+        [m] are the links' ends of a spatial robot, from above."""
         core, task = self._core, self._core.task
         around = observe_surroundings(core, 0)
         seen = None if around is None else surroundings_at(around, 0, head_xy, float(theta[-1]), core.spec)
 
         def draw_over(sketch: Sketch, joints: FloatArray) -> None:
-            self._draw_range(sketch, joints, theta, selected)
+            if ends_xy is None:
+                self._draw_range(sketch, joints, theta, selected)
             self._draw_gauges(sketch, selected)
 
         self.picture(
             theta, head_xy, task.targets_xy[0], int(task.index[0]), trail, core.robot.acting_kind()[0], text, message,
-            panel, task.radius_m, seen, draw_over,
+            panel, task.radius_m, seen, draw_over, ends_xy,
         )  # fmt: skip
 
     def _draw_range(self, sketch: Sketch, joints: FloatArray, theta: FloatArray, j: int) -> None:

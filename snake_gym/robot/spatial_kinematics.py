@@ -165,9 +165,9 @@ def base_frame(spec: SpatialSpec, sample: Measurement) -> tuple[FloatArray, Floa
     return rotation, middle - 0.5 * spec.head_length_m * ahead
 
 
-def link_ends(spec: SpatialSpec, sample: Measurement) -> FloatArray:
-    """Return the ends of the links (W, N + 1, 3) [m] in the world, from the tail's tip, as measured."""
-    links = link_frames(spec, *base_frame(spec, sample), sample.joint_angle)
+def link_ends(spec: SpatialSpec, rotation: FloatArray, origin: FloatArray, joint_angle: FloatArray) -> FloatArray:
+    """Return the ends of the links (W, N + 1, 3) [m] in the world, tail first; arguments as for ``posture``."""
+    links = link_frames(spec, rotation, origin, joint_angle)
     along = spec.links("link_half_length_m")[:, None] * links.rotation[..., 0]
     return np.concatenate([(links.origin - along)[..., :1, :], links.origin + along], axis=-2)
 

@@ -299,6 +299,26 @@ def test_the_right_button_selects_the_nearest_joint(play: Any) -> None:
     assert player.session.selected == 6
 
 
+def test_the_modes_of_a_spatial_robot_are_driven(play: Any) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    robot = "configs/robot/spatial/snake_robot_iii_short.yaml"
+    player = play("SnakeGym/SpatialWaypoints-v0", {"robot": robot, "faults": {"n_max": 0}})
+    winding = angles_over(player, 150)
+    assert np.ptp(winding[60:], axis=0).max() > 0.8 and "gait SWL" in " ".join(player.session.text())
+    player.press("g")  # rolling: a slight arc that turns about the robot's axis
+    player.wait(90)
+    assert player.core.decoder.controller.names[1] in " ".join(player.session.text())
+    player.press("space")
+    data, shown = mujoco.MjData(player.core.robot.model), player.core.robot.state.physics[0]
+    mujoco.mj_setState(player.core.robot.model, data, shown, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    mujoco.mj_kinematics(player.core.robot.model, data)
+    player.session._due_s = player.session.dt_s  # the picture is of the last step's end
+    player.session.draw()
+    place = data.body("link_4").xpos[:2]
+    player.mouse(player.pygame.MOUSEBUTTONDOWN, button=3, pos=player.pixel(place))
+    assert player.session.selected == 3, "a link hangs on the joint of its number"
+
+
 def test_help_covers_the_picture_and_q_ends(play: Any) -> None:
     player = play()
     player.press("space")
