@@ -10,10 +10,9 @@ from typing import Any
 
 from snake_gym.config import ConfigError, find_config, load_yaml
 from snake_gym.controllers.base import CONTROLLERS
-from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import robot_note
 from snake_gym.robot.presets import PRESETS
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.robot.spatial_spec import AnyRobot, load_any_robot
 
 PROGRAM = "snake-gym tune"
 TUNED = Path("configs", "controllers")
@@ -29,10 +28,10 @@ class Tuning:
     env: Mapping[str, Any]
     """Settings of the env, without robot and action."""
 
-    def robot_note(self, here: RobotSpec) -> str | None:
+    def robot_note(self, here: AnyRobot) -> str | None:
         """Return the differences of the robot ``here`` from the tuned one, for people; None if there are none."""
         try:
-            own = load_robot(self.robot)
+            own = load_any_robot(self.robot)
         except ConfigError:
             return f"tuned on a robot that this version does not know, plays on {here.name}"
         return robot_note(own, here, "tuned")
@@ -43,12 +42,12 @@ def tuned_file(robot: str, kind: str) -> Path:
     return find_config(TUNED / robot / f"{kind}.yaml")
 
 
-def tuned_kinds(spec: RobotSpec) -> list[str]:
+def tuned_kinds(spec: AnyRobot) -> list[str]:
     """Return the controllers that have parameters tuned for a robot of the name of ``spec``."""
     return [kind for kind in CONTROLLERS if tuned_file(spec.name, kind).is_file()]
 
 
-def find_tuned(kind: str, spec: RobotSpec, tune_with: str | None = None) -> Path:
+def find_tuned(kind: str, spec: AnyRobot, tune_with: str | None = None) -> Path:
     """Return the file of a controller that was tuned for a robot of the name of ``spec``.
 
     Args:
@@ -66,7 +65,7 @@ def find_tuned(kind: str, spec: RobotSpec, tune_with: str | None = None) -> Path
     )
 
 
-def tuning_command(kind: str, spec: RobotSpec, tune_with: str | None = None) -> str:
+def tuning_command(kind: str, spec: AnyRobot, tune_with: str | None = None) -> str:
     """Return the command that tunes a controller, for people; see ``find_tuned``."""
     if tune_with is None:
         robot = spec.name if PRESETS.get(spec.name) == spec else "ROBOT.yaml"

@@ -153,3 +153,11 @@ def test_the_policy_for_mixed_ground_winds_through_the_bus_and_its_ground_has_to
         observation, _, _, truncated, info = env.step(player.predict(observation)[0])
     env.close()
     assert not info["stop_reason"] and info["progress_m"] > 2.0
+
+
+@pytest.mark.parametrize("kind", ["cc", "sjc", "cpg", "fault_aware"])
+def test_gaits_of_planar_robots_are_refused(tmp_path: Path, kind: str) -> None:
+    told = {**REAL, "connection": {"servo_model": "SM8524BL", "latch": str(tmp_path / "estop")}}
+    for env_id, settings in (("SnakeGym/Real-v0", told), ("SnakeGym/SpatialWaypoints-v0", {"robot": ROBOT})):
+        with pytest.raises(ConfigError, match=rf"{kind}, which is for planar robots.*expected .*multimodal"):
+            gym.make(env_id, **settings, action={"kind": "residual", "controller": {"kind": kind}})
