@@ -21,7 +21,7 @@ from snake_gym.config.schema import describe_type
 from snake_gym.config.settings import LARGEST, Range, Settings, declared_types
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.snake_env import SnakeEnv
-from snake_gym.interface.actions import TOLD, ActionConfig, describe_action
+from snake_gym.interface.actions import TOLD, describe_action
 from snake_gym.interface.observations import FURTHER, JOINT_SIGN, USUAL, Field, ObservationLayout
 from snake_gym.registry import TASKS, find_task
 from snake_gym.tasks.costs import COST_NOTES
@@ -146,7 +146,7 @@ def describe(owner: type[Any]) -> str:
 
 def default_core(config_type: type[EnvConfig], kind: str) -> SnakeCore:
     """Make the env with default settings except the kind of action."""
-    return SnakeCore(config_type(action=ActionConfig(kind=kind)), 1)  # type: ignore[arg-type]
+    return SnakeCore(build(config_type, {"action": {"kind": kind}}, "env"), 1)
 
 
 def observation_table(fields: Mapping[str, Field]) -> str:

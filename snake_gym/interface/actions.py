@@ -28,7 +28,8 @@ from snake_gym.controllers.speed_hold import PACE, SpeedHold
 from snake_gym.interface.mirror import SAME, TURNED, Reflection, find_reflection
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Goal, Measurement
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.spatial_spec import SpatialSpec
+from snake_gym.robot.spec import FloatArray
 
 ActionKind = Literal["joint_reference", "residual", "gait"]
 GAIT_ACTIONS = ("amplitude", "frequency", "phase_shift", "offset")
@@ -73,17 +74,20 @@ class ActionConfig(Settings):
 
 
 class ActionDecoder:
-    """Turns actions (W, A) into joint references (W, J) [rad] for one robot specification.
+    """Turns actions (W, A) into joint references (W, J) [rad] for one robot, planar or spatial.
 
     ``holds_speed``: goals have a speed, at which the gait of the controller underneath is kept.
     """
 
-    def __init__(self, config: ActionConfig, spec: RobotSpec, holds_speed: bool = False) -> None:
+    def __init__(self, config: ActionConfig, spec: Any, holds_speed: bool = False) -> None:
         self.config = config
         self.spec = spec
         self.controller: Controller | None = None
         if config.kind == "residual" or (config.kind == "gait" and config.controller.get("kind") in OWN_ACTIONS):
             self.controller = make_controller(config.controller, spec, where="env.action.controller")
+        if config.kind == "gait" and isinstance(spec, SpatialSpec) and self.controller is None:
+            told = config.controller.get("kind")
+            raise ConfigError(f"env.action.controller is {told} with kind gait; expected multimodal for {spec.name}")
         self.own_actions: tuple[str, ...] = ()
         """Names of the actions of a controller that has its own; none: the actions are ours."""
         if config.kind == "gait" and self.controller is not None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from snake_gym.config import ConfigError, require
 from snake_gym.controllers.multimodal import MODES
-from snake_gym.interface.actions import ActionConfig
+from snake_gym.interface.actions import ActionConfig, ActionKind
 from snake_gym.interface.observations import Seen, register_column
 from snake_gym.robot.spatial_spec import load_spatial_robot
 from snake_gym.robot.spec import FloatArray
@@ -61,12 +61,20 @@ def gait_mode(seen: Seen) -> FloatArray:
 
 
 @dataclass(frozen=True)
+class SpatialActionConfig(ActionConfig):
+    """What an action means to a spatial robot: the same, on the network of five gaits."""
+
+    kind: ActionKind = "gait"
+    controller: dict[str, Any] = field(default_factory=lambda: dict(GAIT))
+
+
+@dataclass(frozen=True)
 class SpatialEnvConfig(EnvConfig):
     """Settings that envs of spatial robots have in common."""
 
     robot: str | dict[str, Any] = ROBOT
     """The path of a spatial robot's YAML file, or its settings."""
-    action: ActionConfig = field(default_factory=lambda: ActionConfig(kind="gait", controller=dict(GAIT)))
+    action: SpatialActionConfig = field(default_factory=SpatialActionConfig)
     start: StartConfig = field(default_factory=lambda: StartConfig(amplitude_rad=0.0))
     reward: RewardConfig = field(default_factory=RewardConfig)
 

@@ -284,3 +284,13 @@ def test_a_straight_robot_is_recorded_with_its_links_upright() -> None:
     ends = recording.body.ends_xy(0)
     np.testing.assert_allclose(np.hypot(*np.diff(ends, axis=0).T), 2.0 * recording.body.half_length_m)
     np.testing.assert_allclose(ends[-2:].mean(axis=0), recording.head_xy[0], atol=1e-12)
+
+
+@both
+def test_an_action_s_kind_alone_is_on_the_network_of_gaits(env_id: str) -> None:
+    for kind, size in (("gait", 7), ("residual", 12), ("joint_reference", 12)):
+        env = make(env_id, 1, action={"kind": kind})
+        assert env.core.decoder.size == size
+        assert (env.core.decoder.controller is None) == (kind == "joint_reference")
+    with pytest.raises(ConfigError, match="controller is sjc with kind gait; expected multimodal"):
+        make(env_id, 1, action={"kind": "gait", "controller": {"kind": "sjc"}})
