@@ -12,8 +12,8 @@ A suite is a file of configs/benchmark. A learned policy, which may be several s
 plays in the suites of its task and robot. Writes OUT/suites/NAME.csv (what each policy did in each scenario),
 OUT/suites/NAME_oracles.json (scores of oracles), OUT/suites.md, whose numbers all follow from those, and for each env
 a picture of the best controller at half time to OUT/images/envs. Suites that are not played keep their rows, and so do
-learned policies that do not play, while a suite has the same scenarios. What is done is played again only
-after a change (runs/suites).
+trainings that do not play, while a suite has the same scenarios: one more seed joins the others. What is done is
+played again only after a change (runs/suites).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from io import BytesIO
@@ -175,9 +175,8 @@ def main(argv: list[str] | None = None) -> int:
             bar_of = {key: bars.add_task(key, total=None) for key in called}
             show = partial(advance, bars, bar_of)
             results = play_all(entrants, scenarios, Path("runs", "suites", name), show)
-        kept, labels = kept_rows(args.out / ROWS / f"{name}.csv", scenarios, own)
-        labels |= {key: list(trained) for key, trained in own.items()}
-        everything = [*results, *kept]
+        labels = {key: list(trained) for key, trained in own.items()}
+        everything, labels = with_kept_rows(args.out / ROWS / f"{name}.csv", scenarios, results, labels)
         about = {
             "env_id": config.env_id, "scenarios": scenarios.hash(), "score": results[0].score,
             "version": snake_gym.__version__, "policies": {each.name: each.kind for each in everything},
@@ -208,17 +207,42 @@ def play_oracles(config: BenchmarkConfig, name: str, n_scenarios: int) -> dict[s
     return {each.name: [float(f"{score:.4g}") for score in each.columns[each.score]] for each in results}
 
 
-def kept_rows(path: Path, scenarios: Scenarios, played: Collection[str]) -> tuple[list[Episodes], dict[str, list[str]]]:
-    """Return the rows of learned policies that stand in ``path``, of the same scenarios, and did not play now.
+def with_kept_rows(
+    path: Path, scenarios: Scenarios, results: Sequence[Episodes], labels: Mapping[str, Sequence[str]]
+) -> tuple[list[Episodes], dict[str, list[str]]]:
+    """Return what was played, and the trainings in ``path`` that were not, if they played the same scenarios.
 
-    With them come the names of their trainings.
+    ``labels`` names the trainings of each learned policy, and so does the second value. A seed that plays joins the
+    other seeds of its policy.
     """
+    everything, names = list(results), {key: list(of) for key, of in labels.items()}
     if not path.exists():
-        return [], {}
-    about, results = read_suite(path)
-    same = about["scenarios"] == scenarios.hash() and results[0].shape[2] == scenarios.episodes
-    kept = [each for each in results if same and each.kind == "learned" and each.name not in played]
-    return kept, {each.name: about["trainings"][each.name] for each in kept}
+        return everything, names
+    about, stored = read_suite(path)
+    if about["scenarios"] != scenarios.hash() or stored[0].shape[2] != scenarios.episodes:
+        return everything, names
+    for old in (each for each in stored if each.kind == "learned"):
+        was = about["trainings"][old.name]
+        place = next((i for i, each in enumerate(everything) if each.name == old.name), None)
+        if place is None:
+            everything.append(old)
+            names[old.name] = was
+            continue
+        plays = {was[i]: (old, i) for i in range(len(was))}
+        plays |= {label: (everything[place], i) for i, label in enumerate(names[old.name])}
+        names[old.name] = sorted(plays)
+        everything[place] = join_plays([one_training(*plays[label]) for label in names[old.name]], len(plays))
+    return everything, names
+
+
+def one_training(episodes: Episodes, training: int) -> Episodes:
+    """Return the episodes of one training of a policy, in the columns that the rows keep."""
+    _, replicates, n = episodes.shape
+    rows = slice(training * replicates * n, training * replicates * n + n)
+    kept = ("seed", "n_faults", "faults", "episode_time_s", *measures(episodes.score))
+    own = {name: episodes.columns[name][rows] for name in kept}
+    nothing = np.zeros((0, len(own["seed"])), np.float32)
+    return Episodes(episodes.name, episodes.kind, own, np.zeros(0), nothing, "", episodes.score)
 
 
 def advance(bars: Progress, bar_of: Mapping[str, TaskID], name: str, done: int, of: int) -> None:

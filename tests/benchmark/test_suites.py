@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.benchmark.runner import Episodes, play
+from snake_gym.benchmark.runner import Episodes, join_plays, play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, make_scenarios
 from snake_gym.config import ConfigError
 from tests.test_docs import suites
@@ -105,6 +105,27 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert "| ppo | 5.25 | 30.0% [" in program.section(tmp_path / "x.csv")
     (tmp_path / "x_oracles.json").write_text(json.dumps({**bounds, "scenarios": "other"}))
     assert "Regret" not in program.section(tmp_path / "x.csv"), "of other scenarios"
+
+
+def test_a_seed_that_plays_joins_the_others_of_its_policy(tmp_path: Path) -> None:
+    """Seeds 0 and 1 stand in the rows; seed 1 plays again, and seed 2 for the first time."""
+    program, scenarios = suites(), make_scenarios(BenchmarkConfig(episodes=4, controllers=()))
+    path, about = tmp_path / "x.csv", {"env_id": "A", "score": "progress_m", "version": "1"}
+    about |= {"scenarios": scenarios.hash()}
+    old = [made("ppo", "learned", [8.0, 2.5, 3.5, 1.5]), made("ppo", "learned", [7.0, 2.0, 3.0, 1.0])]
+    was = [made("cc", "classical", [9.0] * 4), join_plays(old, 2), made("sac", "learned", [4.0] * 4)]
+    about["policies"] = {each.name: each.kind for each in was}
+    about["trainings"] = {"ppo": ["seed_0", "seed_1"], "sac": ["seed_0"]}
+    path.write_text(program.rows_text(about, was))
+    new = [made("ppo", "learned", [7.1, 2.1, 3.1, 1.1]), made("ppo", "learned", [6.0, 2.2, 3.2, 1.2])]
+    played = [made("cc", "classical", [5.0] * 4), join_plays(new, 2)]
+    results, names = program.with_kept_rows(path, scenarios, played, {"ppo": ["seed_1", "seed_2"]})
+    assert names == {"ppo": ["seed_0", "seed_1", "seed_2"], "sac": ["seed_0"]}
+    cc, ppo, sac = results
+    assert (cc.columns["progress_m"].tolist(), sac.columns["progress_m"].tolist()) == ([5.0] * 4, [4.0] * 4)
+    assert ppo.plays("progress_m")[:, 0].tolist() == [[8.0, 2.5, 3.5, 1.5], [7.1, 2.1, 3.1, 1.1], [6.0, 2.2, 3.2, 1.2]]
+    path.write_text(program.rows_text(about | {"trainings": names}, results))
+    assert program.read_suite(path).results[1].shape == (3, 1, 4)
 
 
 def test_a_suite_that_is_none_is_named(tmp_path: Path) -> None:
