@@ -26,7 +26,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.utils import LinearSchedule, get_device
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from snake_gym.config import ConfigError, Settings, build, choose, to_dict
@@ -38,7 +38,7 @@ from snake_gym.envs.mirror import env_reflections
 from snake_gym.interface.mirror import Reflection, side_by_side
 
 from .asymmetric import choose_policy
-from .ppo import PPO
+from .ppo import PPO, multiplies_bfloat16
 from .sb3_internals import PLAIN_POLICY, RECURRENT_POLICY, BetweenRollouts, is_recurrent, unwrap
 
 _DISCRETE = ("DQN", "QRDQN", "MaskablePPO")
@@ -229,6 +229,13 @@ def check_batch(algorithm: Algorithm, n_envs: int) -> tuple[str, ...]:
         f"algorithm.batch_size is {size}, which does not divide {most}, {what}: the last batch of each pass over a "
         f"rollout has {most % size}",
     )
+
+
+def precision_notes(algorithm: Algorithm, device: str) -> tuple[str, ...]:
+    """Return a note on bfloat16 that the processor has no instructions for; no notes if it has, or if none is asked."""
+    if not algorithm.parameters.get("bfloat16") or multiplies_bfloat16(get_device(device)):
+        return ()
+    return ("algorithm.bfloat16 is true, but this processor has no instructions for it: updates are in float32",)
 
 
 def check_device(name: str, where: str = "device") -> None:

@@ -109,7 +109,7 @@ class TrainConfig(Settings):
     algorithm: dict[str, Any] = field(default_factory=lambda: {"name": "PPO"})
     """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}; PPO has
     ``mirror`` besides, the share of each minibatch that is mirrored, and ``bfloat16``: updates multiply matrices with
-    less precision."""
+    less precision where the processor has instructions for that."""
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
     n_envs: Annotated[int, Range(1, MAX_WORLDS)] = 256
     """Number of worlds simulated at once."""

@@ -17,7 +17,7 @@ from snake_gym.envs.task_settings import check_task
 from snake_gym.jobs.run import stop_signals
 from snake_gym.plugins import take_plugins
 
-from .algorithms import check_batch, check_device, find_algorithm
+from .algorithms import check_batch, check_device, find_algorithm, precision_notes
 from .checkpoint import checkpoint_step, list_checkpoints
 from .config import TrainConfig, check_same_run, launch_notes, resolve_env
 from .display import FileDisplay, TrainingDisplay
@@ -56,8 +56,10 @@ def plan_new(
     check_task(in_file, assignments, str(config_file))
     config = build_over(TrainConfig, in_file, settings, str(config_file))
     config, notes = resolve_env(config), launch_notes(config)
-    notes += check_batch(find_algorithm(config.algorithm), config.n_envs)  # refuses before there is a folder
+    algorithm = find_algorithm(config.algorithm)
+    notes += check_batch(algorithm, config.n_envs)  # refuses before there is a folder
     check_device(config.device)
+    notes += precision_notes(algorithm, config.device)
     path = run_dir or (Path(config.run_dir) if config.run_dir else new_run_path(config_file, config))
     folder = RunFolder(path)
     config = replace(config, run_dir=str(path))

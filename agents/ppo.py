@@ -39,12 +39,18 @@ class Terms(NamedTuple):
     entropy: torch.Tensor
 
 
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Return whether matrices in bfloat16 are faster; a processor without instructions for them is ten times slower."""
+    return device.type != "cpu" or any(on for name, on in torch.cpu.get_capabilities().items() if "bf16" in name)
+
+
 class PPO(stable_baselines3.PPO):
     """SB3's PPO for Gaussian policies of plain layers.
 
     ``max_grad_norm``: one bound of the gradient, or bounds of its parts {actor, critic}. ``mirror``: share of each
     minibatch that is mirrored, by ``reflection``. ``bfloat16``: the update multiplies matrices with eight bits of
-    mantissa; weights, losses and what the policy does in the env stay in float32. A policy with state-dependent
+    mantissa where the processor can (``multiplies_bfloat16``); weights, losses and what the policy does in the env stay
+    in float32. A policy with state-dependent
     exploration is updated by SB3's code.
     """
 
@@ -69,6 +75,7 @@ class PPO(stable_baselines3.PPO):
         if self.use_sde and any(asked.values()):
             which = next(name for name in asked if asked[name])
             raise ValueError(f"{which} needs noise that does not depend on the state; expected use_sde false")
+        self._casts = bfloat16 and multiplies_bfloat16(self.device)
 
     def train(self) -> None:
         """Update the policy by the rollout in the buffer."""
@@ -139,7 +146,7 @@ class PPO(stable_baselines3.PPO):
             log_std = policy.log_std.detach()
             inverse = torch.exp(-log_std)
             constant = log_std.sum() + 0.5 * n_actions * math.log(2.0 * math.pi)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._casts):
             mean = policy.action_net(actor(batch[:, :n_actor]))
             value = policy.value_net(critic(batch[:, :n_critic]))
         mean, value = mean.float(), value.float()

@@ -25,13 +25,12 @@ from numpy.typing import NDArray
 from snake_gym.benchmark.evaluate import load_policy
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, classical_entrant, learned_entrant, make_scenarios
 from snake_gym.commands.env_options import env_parser, read_env
-from snake_gym.config import ConfigError, locate, prepare_file, run_program, to_dict, write_atomic
+from snake_gym.config import ConfigError, build, locate, prepare_file, run_program, to_dict, write_atomic
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.multimodal import Multimodal
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.envs.vector_env import SnakeVectorEnv
-from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import Policy, ZeroResidual
 from snake_gym.render.frames import standing
 from snake_gym.render.helm import Gamepad, Helm
@@ -100,7 +99,8 @@ def make_player(
             return env, ZeroResidual(env.core.decoder.size), str(config.action.controller.get("kind", "controller"))
         spec = cast(Any, config).load_robot()
         network = GAIT if isinstance(spec, SpatialSpec) else None
-        action = ActionConfig(kind="residual") if network is None else ActionConfig(kind="residual", controller=network)
+        given = {} if network is None else {"controller": network}
+        action = build(type(config.action), {"kind": "residual", **given})
         env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=replace(config, action=action))
         if network is not None:
             env.core.use_controller(DrivenModes(cast(Multimodal, make_controller(network, spec))))

@@ -12,7 +12,8 @@ import torch
 from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.utils import FloatSchedule
 
-from agents.algorithms import find_algorithm
+from agents import ppo
+from agents.algorithms import find_algorithm, precision_notes
 from agents.asymmetric import AsymmetricPolicy
 from agents.ppo import PPO
 from agents.sb3_vec_env import Sb3VecEnv
@@ -68,8 +69,9 @@ def test_the_gradient_of_a_minibatch_is_that_of_sb3() -> None:
         torch.testing.assert_close(gradients[1][name], wanted, rtol=0.0, atol=1e-5, msg=name)
 
 
-def test_the_gradient_in_bfloat16_is_nearly_the_same() -> None:
+def test_the_gradient_in_bfloat16_is_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight bits of mantissa: parts per hundred; weights, gradients and Adam's moments stay in float32."""
+    monkeypatch.setattr(ppo, "multiplies_bfloat16", lambda device: True)
     gradients = []
     for bfloat16 in (False, True):
         model = make_learner(PPO, batch_size=64, n_epochs=1, max_grad_norm=1e9, bfloat16=bfloat16)
@@ -78,6 +80,24 @@ def test_the_gradient_in_bfloat16_is_nearly_the_same() -> None:
         gradients.append(torch.cat([p.grad.flatten() for p in model.policy.parameters()]))
     wanted, found = gradients
     assert 1e-5 < float((found - wanted).norm() / wanted.norm()) < 0.05
+
+
+def test_a_processor_without_bfloat16_updates_in_float32_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take ten times as long."""
+    asked = find_algorithm({"name": "PPO", "bfloat16": True})
+    notes = []
+    for able in (True, False):
+        has = {"avx512_bf16": able, "avx2": True}
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda has=has: has)
+        notes.append(precision_notes(asked, "cpu"))
+    assert notes[0] == () and "no instructions for it: updates are in float32" in notes[1][0]
+    assert precision_notes(find_algorithm({"name": "PPO"}), "cpu") == ()
+    weights = []
+    for bfloat16 in (False, True):
+        model = make_learner(PPO, bfloat16=bfloat16)
+        model.learn(64)
+        weights.append(torch.cat([p.detach().flatten() for p in model.policy.parameters()]))
+    assert torch.equal(*weights)
 
 
 def test_gradients_are_clipped_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,16 +212,24 @@ class EmergencyStop:
     def trip(self, reason: str) -> bool:
         """Trip the stop; the first reason counts. Return False if the latch is not writable: only this object trips."""
         told = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
-        try:
-            descriptor = os.open(self.latch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        draft = self.latch.with_name(f"{self.latch.name}.{os.urandom(8).hex()}.draft")
+        with suppress(OSError):  # the latch has its reason from the first moment on
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            try:
+                with os.fdopen(descriptor, "w") as file:
+                    os.fchmod(descriptor, 0o644)
+                    file.write(told)
+                os.link(draft, self.latch)
+                return True
+            finally:
+                draft.unlink()
+        try:  # the file is the stop, even if empty: a full disk, or one without links
+            os.close(os.open(self.latch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
         except FileExistsError:
             return True
         except OSError:
             self._unwritten = self._unwritten or reason
             return False
-        with suppress(OSError), os.fdopen(descriptor, "w") as file:  # the file is the stop, even if empty
-            os.fchmod(descriptor, 0o644)
-            file.write(told)
         return True
 
     def writable(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,38 @@ def test_the_stop_is_latched_across_processes_and_keeps_its_first_reason(tmp_pat
     assert other.clear()
     assert not one.tripped
     assert not one.clear()
+
+
+def test_a_latch_has_its_reason_from_the_first_moment_on(tmp_path: Path) -> None:
+    """The first bytes that anybody can see are all of them, and a stop stands where they cannot be written."""
+    stop, told = EmergencyStop(tmp_path / "estop"), []
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            told.append(stop.reason)
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    try:
+        for _ in range(300):
+            assert EmergencyStop(stop.latch).trip("joint 1 is too hot")
+            stop.clear()
+    finally:
+        done.set()
+        reader.join()
+    assert "tripped by hand" not in told
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_stop_holds_on_a_disk_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(os, "link", no_links)
+    stop = EmergencyStop(tmp_path / "estop")
+    assert stop.trip("joint 1 is too hot")
+    assert stop.tripped and os.listdir(tmp_path) == ["estop"]
 
 
 def test_a_stop_made_by_hand_holds(tmp_path: Path) -> None:
