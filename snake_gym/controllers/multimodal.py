@@ -43,6 +43,8 @@ Mode = Literal["CL", "TWL", "SWL", "ARL", "SRL"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 Frequency = Annotated[float, Range(-1e3, 1e3)]
 SHORT = ("CL", "TWL", "SWL")
+SLOWEST_RAD_S = 0.01
+"""Frequency by which gaits that stand still, or nearly, are changed."""
 STILL_RAD = math.radians(0.1)
 """Amplitude of joints that a gait does not use (eq. 25 and 26)."""
 START_RAD = math.radians(0.1)
@@ -251,7 +253,7 @@ class Multimodal(Gait):
             state[f"{name}_rate"] = np.zeros_like(goal)
         if self.config.start == "locked":
             state["rho"][:] = 0.0
-        state["change"][:] = self.config.change_rate * abs(wave.frequency_rad_s)
+        state["change"][:] = self.config.change_rate * max(abs(wave.frequency_rad_s), SLOWEST_RAD_S)
         return state
 
     def set_gait(
@@ -299,7 +301,8 @@ class Multimodal(Gait):
         omega = np.clip(pace * wave.frequency_rad_s, -wave.highest_rad_s, wave.highest_rad_s)
         state["omega_goal"][rows] = omega
         fastest = np.maximum(np.abs(omega), np.abs(state["omega"][rows]))
-        state["change"][rows] = self.config.change_rate * np.maximum(fastest, 0.1 * abs(wave.frequency_rad_s))
+        slowest = max(0.1 * abs(wave.frequency_rad_s), SLOWEST_RAD_S)
+        state["change"][rows] = self.config.change_rate * np.maximum(fastest, slowest)
 
     # --- commands ----------------------------------------------------------------------------------------------------
 

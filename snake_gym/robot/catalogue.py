@@ -43,6 +43,11 @@ def _expected() -> str:
 
 def _build_robot(settings: Mapping[str, Any], where: str) -> RobotSpec:
     overrides = dict(settings)
+    if overrides.get("chain") == "spatial":
+        raise ConfigError(
+            f"{where} is a spatial robot; expected a planar one, or an env of spatial robots "
+            "(SnakeGym/SpatialWaypoints-v0, SnakeGym/Terrain-v0)"
+        )
     preset = overrides.pop("preset", None)
     if preset is None:
         return build(RobotSpec, overrides, where)

@@ -139,6 +139,15 @@ class SpatialSpec(Settings):
         if actuator.imperfections or actuator.delay_s > 0.0:
             name = (*actuator.imperfections, "delay_s")[0]
             raise ValueError(f"actuator.{name} is set, which spatial physics does not have; expected the default")
+        for name in ("supply_voltage_v", "torque_constant_nm_a", "muscle"):
+            if getattr(actuator, name) != getattr(ActuatorSpec(), name):
+                raise ValueError(f"actuator.{name} is set, which spatial physics does not have; expected the default")
+        for name, inertia in (("link", self.link_inertia_kgm2), ("head", self.head_inertia_kgm2)):
+            if inertia is not None and 2.0 * max(inertia) > sum(inertia):
+                raise ValueError(
+                    f"{name}_inertia_kgm2 is {list(inertia)}, which no body has; expected the largest moment to be at "
+                    "most the sum of the others"
+                )
         check_actuator(actuator, lambda name: self.joints(f"actuator.{name}"), self.joints("joint_stop_rad"))
         if self.joint_stop_rad < self.joint_limit_rad:
             raise ValueError(

@@ -30,6 +30,7 @@ from snake_gym.config.settings import Angle, Count, Limit, NonNegative, Positive
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.plugins import choose_registered
+from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation import servo_faults as servo_faults  # registers its kinds
 from snake_gym.simulation.fault_kinds import JOINT_KINDS, REGISTERED, Spread, has_speed_limit
@@ -288,9 +289,14 @@ class FaultConfig(FaultDistribution):
         if self.events and self.joints is not None:
             raise ValueError("faults.events and faults.joints are both set; expected a list or a distribution")
 
-    def check_robot(self, spec: RobotSpec) -> None:
-        """Raise ValueError unless the robot has the joints that shall fail, and can fail in these ways."""
+    def check_robot(self, spec: RobotSpec | SpatialSpec) -> None:
+        """Raise ValueError unless the robot has the joints that shall fail, and can fail in these ways.
+
+        What kinds a spatial robot can have says its simulation (``allow_faults``).
+        """
         self.check_joints(spec.n_joints)
+        if isinstance(spec, SpatialSpec):
+            return
         kinds, where = self.present_kinds, f"faults.{'events' if self.events else 'kinds'}"
         if "slow" in kinds and not has_speed_limit(spec):
             raise ValueError(

@@ -20,6 +20,8 @@ from snake_gym.spatial.simulation import SpatialRobot
 
 TARGET_RGBA = (0.85, 0.1, 0.1, 0.6)
 TARGET_HEIGHT_M = 0.5
+_FAILED: list[str] = []
+"""Why this process cannot draw; a second trial would end it (glfw)."""
 
 
 class SpatialView:
@@ -52,6 +54,8 @@ class SpatialView:
         self._camera.distance = distance_m or 1.1 * robot.spec.length_m
         self._renderer: Any = None
         self._viewer: Any = None
+        if _FAILED:
+            raise ConfigError(_FAILED[0])
         try:
             if mode == "human":
                 from mujoco import viewer
@@ -60,10 +64,11 @@ class SpatialView:
             else:
                 self._renderer = mujoco.Renderer(self._model, size[1], size[0])
         except Exception as error:  # MuJoCo raises what its graphics library raises
-            raise ConfigError(
+            _FAILED.append(
                 f"MuJoCo cannot draw here ({type(error).__name__}: {error}); expected a screen, or MUJOCO_GL=egl or "
                 "MUJOCO_GL=osmesa (apt-get install libosmesa6) in the environment"
-            ) from error
+            )
+            raise ConfigError(_FAILED[0]) from error
 
     def draw(self) -> NDArray[np.uint8] | None:
         """Return the present frame (H, W, 3), or show it in the viewer."""

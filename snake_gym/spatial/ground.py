@@ -1,7 +1,8 @@
 """Grounds for spatial robots: flat, sloped, rough, stairs and gaps, a pole to climb, a pipe to crawl in.
 
 Rough grounds, steps and gaps are height fields; their random numbers follow from ``seed`` alone. Everything is flat at
-height 0 within ``start_radius_m`` of the origin, where robots begin. x is the way over stairs and gaps and up slopes.
+height 0 within ``start_radius_m`` of the origin, where robots begin. x is the way over stairs and gaps and up slopes,
+unless they are ``around``.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class GroundSpec(Settings):
     """Radius of a pole, or the inner one of a pipe."""
     length_m: Positive = 10.0
     """Length of a pole or pipe."""
+    around: bool = False
+    """Whether steps and gaps lie in rings around the origin, across every way from it, not across x."""
     n_staves: Annotated[int, Range(6, 64)] = 16
     """Number of flat staves that a pipe is made of."""
 
@@ -120,17 +123,17 @@ def _grid(ground: GroundSpec) -> tuple[FloatArray, FloatArray]:
 def field_heights(ground: GroundSpec) -> FloatArray:
     """Return the heights (rows along y, columns along x) [m] of a height field, at least 0 but in gaps."""
     x, y = _grid(ground)
-    grain = ground.grain_m
+    grain, way = ground.grain_m, np.hypot(x, y) if ground.around else x
     if ground.kind == "grass":
         heights = ground.height_m * 0.5 * (_noise(x / grain, y / grain, ground.seed) + _noise(
             2.0 * x / grain + 100.0, 2.0 * y / grain, ground.seed + 1))  # fmt: skip
     elif ground.kind == "rocks":
         heights = ground.height_m * _random(np.floor(x / grain), np.floor(y / grain), ground.seed)
     elif ground.kind == "steps":
-        step = np.floor(np.maximum(x - ground.start_radius_m, 0.0) / grain)
+        step = np.floor(np.maximum(way - ground.start_radius_m, 0.0) / grain)
         heights = ground.height_m * np.abs((step + 4.0) % 8.0 - 4.0)
     else:
-        since = np.maximum(x - ground.start_radius_m, 0.0) % (4.0 * grain)
+        since = np.maximum(way - ground.start_radius_m, 0.0) % (4.0 * grain)
         heights = np.where(since > 3.0 * grain, -ground.height_m, 0.0)
     rise = np.clip((np.hypot(x, y) - ground.start_radius_m) / (2.0 * ground.cell_m), 0.0, 1.0)
     return np.asarray(heights * rise if ground.start_radius_m > 0.0 else heights, np.float64)

@@ -33,6 +33,8 @@ from snake_gym.spatial.mjcf import write_mjcf
 
 KNOWN_FAULTS = ("locked", "free", "weak", "slow", "offset")
 """Kinds of faults that spatial robots can have."""
+LOWERED = {"weak": "torque_limit_nm", "slow": "speed_limit_rad_s"}
+"""Limit of the actuator that a kind of fault lowers."""
 SEIZED_SOLREF = (2.0, 1.0)
 """Time constant, in physics steps, and damping ratio of a locked joint's stops."""
 SEIZED_SOLIMP = (0.99, 0.99, 0.001, 0.5, 2.0)
@@ -364,11 +366,20 @@ class SpatialRobot:
         present = set(np.unique(self.faults.kind).tolist())
         return {name for name, code in FAULT_CODES.items() if code in present and code != HEALTHY}
 
+    def has_registered_faults(self) -> bool:
+        """Return True: what the servos do is always kept."""
+        return True
+
     def allow_faults(self, kinds: Iterable[str]) -> None:
-        """Raise ConfigError for a kind of fault that spatial robots cannot have."""
+        """Raise ConfigError for a kind of fault that spatial robots, or this one, cannot have."""
         for kind in kinds:
             if kind not in KNOWN_FAULTS:
                 raise ConfigError(f"faults.kinds has {kind}; a spatial robot knows {', '.join(KNOWN_FAULTS)}")
+            if kind in LOWERED and np.isinf(self.spec.joints(f"actuator.{LOWERED[kind]}")).any():
+                raise ConfigError(
+                    f"faults.kinds has {kind}, but actuator.{LOWERED[kind]} of {self.spec.name} is inf; expected a "
+                    "finite one to lower, or another kind of fault"
+                )
 
     # --- stepping ----------------------------------------------------------------------------------------------------
 

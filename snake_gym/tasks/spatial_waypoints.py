@@ -7,11 +7,13 @@ of ``snake_gym.spatial``, which needs MuJoCo.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, require
 from snake_gym.controllers.multimodal import MODES
@@ -21,7 +23,7 @@ from snake_gym.robot.spatial_spec import load_spatial_robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.randomisation import DrawnQuantities
 from snake_gym.simulation.sensors import SensorSuite
-from snake_gym.tasks.task import EnvConfig, StartConfig, Task
+from snake_gym.tasks.task import EnvConfig, StartConfig, Task, check_within
 from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
 
 ROBOT = "configs/robot/spatial/snake_robot_iii.yaml"
@@ -30,6 +32,8 @@ VARIED = (
     "joint_friction_nm",
 )  # fmt: skip
 """Quantities of the randomisation that spatial robots have."""
+PLANAR_GAIT = ("amplitude_max_rad", "frequency_max_rad_s", "phase_shift_max_rad", "offset_max_rad", "scale_rad")
+"""Settings of actions by which policies set planar gaits, or add to them."""
 GAIT = {"kind": "multimodal", "mode": "SWL", "frequency_rad_s": 2.0}
 """Controller below policies by default: side winding, about three times as fast as published."""
 
@@ -67,6 +71,23 @@ class SpatialActionConfig(ActionConfig):
     kind: ActionKind = "gait"
     controller: dict[str, Any] = field(default_factory=lambda: dict(GAIT))
 
+    def check(self) -> None:
+        """Raise ValueError for settings that the gaits of spatial robots have no use for."""
+        super().check()
+        if self.kind != "gait":
+            return
+        if self.controller.get("guided"):
+            raise ValueError(
+                "action.controller.guided is true, but the policy's actions set pace and steering; expected false, or "
+                "action.kind residual"
+            )
+        for name in PLANAR_GAIT:
+            if getattr(self, name) != getattr(ActionConfig, name):
+                raise ValueError(
+                    f"action.{name} is {getattr(self, name):g}, which gaits of spatial robots have no use for; "
+                    "expected action.controller.pace_range or max_steering_rad"
+                )
+
 
 @dataclass(frozen=True)
 class SpatialEnvConfig(EnvConfig):
@@ -83,12 +104,19 @@ class SpatialEnvConfig(EnvConfig):
         for name in self.randomisation.ranges:
             if name not in VARIED:
                 raise ValueError(f"randomisation.{name} is set; of spatial robots vary {', '.join(VARIED)}")
+        events = [event.joint for event in self.faults.events]
+        if self.faults.second_share > 0.0 or len(set(events)) < len(events):
+            what = "events has two of one joint" if events else f"second_share is {self.faults.second_share:g}"
+            raise ValueError(f"faults.{what}; expected one fault a joint, as spatial robots have no second ones")
         if self.costs.contact_force_n is not None:
             raise ValueError("costs.contact_force_n is set; expected null, as spatial robots do not tell that force")
 
     def load_robot(self) -> Any:
         """The spatial robot's specification, checked against the other settings."""
         spec = load_spatial_robot(self.robot, "env.robot")
+        for name, limit in (("torque_limit", "torque_limit_nm"), ("speed_limit", "speed_limit_rad_s")):
+            if name in self.randomisation.ranges and np.isinf(spec.joints(f"actuator.{limit}")).any():
+                raise ConfigError(f"env.randomisation.{name} is set, but actuator.{limit} of {spec.name} is inf")
         try:
             self.faults.check_joints(spec.n_joints)
             self.sensors.encoder_faults.check_joints(spec.n_joints)
@@ -144,3 +172,15 @@ class SpatialWaypoints(Waypoints):
     def __init__(self, config: CourseConfig, n_worlds: int, reward: RewardConfig | None = None) -> None:
         super().__init__(config, n_worlds, reward)
         self.columns = (*self.columns, "head_up", "head_height", "gait_mode")
+
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        super().check_state(arrays)
+        if (np.abs(arrays["robot/physics"][:, 4:8]).max(axis=1) < 0.1).any():
+            raise ValueError("env state robot/physics has a quaternion of length 0; expected 1")
+        if "decoder/mode" in arrays:
+            check_within("decoder/mode", arrays["decoder/mode"], 0, len(MODES) - 1)
+            check_within("decoder/change", arrays["decoder/change"], 1e-6)
+            if (arrays["decoder/mode"] % 1.0 != 0.0).any():
+                raise ValueError(
+                    f"env state decoder/mode holds {arrays['decoder/mode'].tolist()}; expected whole numbers"
+                )

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import Range
-from snake_gym.config.settings import NonNegative, Positive
+from snake_gym.config import ConfigError, Range
+from snake_gym.config.settings import NonNegative
 from snake_gym.controllers.multimodal import GAITS, Wave
 from snake_gym.interface.observations import Seen, register_column
 from snake_gym.robot.spatial_kinematics import quaternion_of, wind_pose
@@ -23,11 +23,13 @@ from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.ground import LEVEL, Ground, GroundSpec, Pole, field_heights
 from snake_gym.tasks.spatial_waypoints import SpatialEnvConfig, SpatialWaypoints
-from snake_gym.tasks.task import BoolArray, Start, Task
-from snake_gym.tasks.waypoints import CourseConfig
+from snake_gym.tasks.task import BoolArray, Start, Task, check_within
+from snake_gym.tasks.waypoints import PAPER_TARGETS, CourseConfig
 
 TerrainKind = Literal["flat", "grass", "rocks", "steps", "gaps", "pole"]
 KINDS: tuple[TerrainKind, ...] = ("flat", "grass", "rocks", "steps", "gaps", "pole")
+HIGHEST = {"rough_m": 0.4, "step_m": 0.2, "gap_m": 0.4}
+"""Largest heights and depths that may be set [m]."""
 SPAN_M = (-0.4, 0.8)
 """Lowest and highest ground that there may be [m]."""
 AWAY = (0.0, 0.0, -100.0)
@@ -41,17 +43,18 @@ _GRIP = 1.03
 class TerrainConfig(SpatialEnvConfig):
     """A spatial snake robot with failing joints makes its way over rough ground, steps and gaps, or up a pole.
 
-    ``difficulty`` scales all heights and depths, and the faults. Terminated when the course is complete, or where the
-    pole has been climbed by ``climb_m``.
+    ``difficulty`` scales all heights and depths, and the faults. Steps and gaps lie in rings around the start. Courses
+    turn back half a robot before the field's rim. Terminated when the course is complete, where the pole has been
+    climbed by ``climb_m``, or where the robot's centre has left the field.
     """
 
     kinds: tuple[TerrainKind, ...] = ("grass", "rocks", "steps", "gaps")
     """Each episode draws one of these: flat, grass (smooth), rocks (blocks), steps, gaps (trenches), pole."""
-    rough_m: Annotated[float, Range(0.0, 0.4)] = 0.08
+    rough_m: Annotated[float, Range(0.0, HIGHEST["rough_m"])] = 0.08
     """Highest grass or rock at difficulty 1."""
-    step_m: Annotated[float, Range(0.0, 0.2)] = 0.06
+    step_m: Annotated[float, Range(0.0, HIGHEST["step_m"])] = 0.06
     """Rise of a step at difficulty 1."""
-    gap_m: Annotated[float, Range(0.0, 0.4)] = 0.15
+    gap_m: Annotated[float, Range(0.0, HIGHEST["gap_m"])] = 0.15
     """Depth of a gap at difficulty 1."""
     grain_m: Annotated[float, Range(0.05, 5.0)] = 0.4
     """Size of tufts and blocks, depth of a step, width of a gap."""
@@ -61,16 +64,33 @@ class TerrainConfig(SpatialEnvConfig):
     """Side of the fields."""
     cell_m: Annotated[float, Range(0.05, 1.0)] = 0.1
     """Grid width of the fields."""
-    pole_radius_m: Positive = 0.2
+    pole_radius_m: Annotated[float, Range(0.05, 1.0)] = 0.2
     """Radius of the pole."""
-    climb_m: Positive = 1.0
-    """Height to be gained on a pole."""
+    climb_m: Annotated[float, Range(0.01, 9.0)] = 1.0
+    """Height to be gained on a pole, which is 10 m high."""
     course: CourseConfig = field(default_factory=lambda: CourseConfig(radius_m=0.3, max_turn_rad=0.8, n_targets=16))
 
     def check(self) -> None:
         super().check()
         if not self.kinds:
             raise ValueError(f"kinds is empty; expected some of {', '.join(KINDS)}")
+
+    def load_robot(self) -> Any:
+        """The spatial robot's specification, checked against the other settings, the size of the field among them."""
+        spec, course = super().load_robot(), self.course
+        places = {"paper": PAPER_TARGETS, "list": course.targets}.get(course.kind, ((course.max_distance_m, 0.0),))
+        furthest = max(abs(x) for place in places for x in place)
+        needed = 2.0 * max(furthest, 0.5 * spec.length_m) + spec.length_m
+        if self.size_m < needed:
+            raise ConfigError(
+                f"env.size_m is {self.size_m:g}; expected at least {needed:.4g}, as {spec.name} is "
+                f"{spec.length_m:.4g} m long and the next target up to {furthest:g} m away"
+            )
+        return spec
+
+    def course_reach_m(self, spec: SpatialSpec) -> float:
+        """Distance from the origin, along x and along y, that targets keep within [m]."""
+        return 0.5 * (self.size_m - spec.length_m)
 
     def at_difficulty(self, difficulty: float) -> Self:
         """Heights and depths have that share."""
@@ -90,6 +110,7 @@ class TerrainConfig(SpatialEnvConfig):
         return GroundSpec(
             kind="grass" if kind in ("flat", "pole") else kind, seed=seed, height_m=heights.get(kind, 0.0),
             grain_m=self.grain_m, start_radius_m=self.start_radius_m, size_m=self.size_m, cell_m=self.cell_m,
+            around=True,
         )  # fmt: skip
 
     def make_task(self, spec: Any, n_worlds: int) -> Task:
@@ -113,7 +134,7 @@ class Terrain(SpatialWaypoints):
         """(W, 5) kind, seed and heights of the ground that the physics has."""
         super().__init__(config.course, n_worlds, config.reward)
         self.columns = (*self.columns, "ground")
-        self._terrain, self._spec = config, spec
+        self._terrain, self._spec, self.reach_m = config, spec, config.course_reach_m(spec)
         self.kind: NDArray[np.int64] = np.zeros(n_worlds, np.int64)
         """(W,) kind of ground, the place in ``KINDS``."""
         self.seed: NDArray[np.int64] = np.zeros(n_worlds, np.int64)
@@ -179,7 +200,8 @@ class Terrain(SpatialWaypoints):
         terms["effort"] = (action * action).sum(axis=1) * live
         terms["energy"] = work_j * live
         self.index[up] = self.n_targets
-        return terms, complete | up
+        left = live & (np.abs(state.centre_xy).max(axis=1) > 0.5 * self._terrain.size_m)
+        return terms, complete | up | left
 
     def signals(self) -> dict[str, FloatArray]:
         return {**super().signals(), "ground": self.kind.astype(np.float64)}
@@ -193,8 +215,12 @@ class Terrain(SpatialWaypoints):
 
     def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         super().check_state(arrays)
-        if (arrays["ground_kind"] >= len(KINDS)).any():
-            raise ValueError(f"env state ground_kind holds {arrays['ground_kind'].max()}; expected < {len(KINDS)}")
+        if ((arrays["ground_kind"] >= len(KINDS)) | (arrays["ground_kind"] < 0)).any():
+            raise ValueError(
+                f"env state ground_kind holds {arrays['ground_kind'].max()}; expected 0 to {len(KINDS) - 1}"
+            )
+        for i, (name, highest) in enumerate(HIGHEST.items()):
+            check_within(f"ground_heights, of {name},", arrays["ground_heights"][:, i], 0.0, highest)
 
     def restored(self) -> None:
         """The goal, and the grounds of worlds that have another one than the physics."""

@@ -131,6 +131,8 @@ class Waypoints(Task):
 
     stream = "course"
     columns = NEXT_TARGETS
+    reach_m = math.inf
+    """Distance from the origin, along x and along y, that random courses keep within."""
     records = {  # noqa: RUF012
         "progress_m": Record("m", "way made towards the targets so far, all targets together"),
         "time_to_first_target_s": Record("s", "when the first target was reached; inf until then", math.inf, 0.0),
@@ -168,6 +170,8 @@ class Waypoints(Task):
             distance = config.min_distance_m + u[:, self.n_targets :] * reach
             direction = heading[:, None] + np.cumsum(turn, axis=1)
             leg = distance[..., None] * np.stack([np.cos(direction), np.sin(direction)], axis=-1)
+            if math.isfinite(self.reach_m):
+                leg = turned_back(leg, self.reach_m)
             self.targets_xy[rows] = start.point_xy[:, None, :] + np.cumsum(leg, axis=1)
         self.restart(rows)
         self.restored()
@@ -208,3 +212,16 @@ class Waypoints(Task):
         if self.config.kind == "random":
             n_success = min(self.config.success_targets, n_success)
         return {**super().infos(), "targets_reached": reached, "is_success": reached >= n_success}
+
+
+def turned_back(leg: FloatArray, reach_m: float) -> FloatArray:
+    """Return legs (W, n, 2) [m] of courses from the origin that stay within ``reach_m`` [m] along x and along y.
+
+    From where a leg would leave on, the course is mirrored. No leg may be longer than ``reach_m``.
+    """
+    at, way, kept = np.zeros_like(leg[:, 0]), np.ones_like(leg[:, 0]), np.empty_like(leg)
+    for i in range(leg.shape[1]):
+        way[np.abs(at + way * leg[:, i]) > reach_m] *= -1.0
+        kept[:, i] = way * leg[:, i]
+        at += kept[:, i]
+    return kept
