@@ -223,12 +223,25 @@ def check_batch(algorithm: Algorithm, n_envs: int) -> tuple[str, ...]:
         most, what = algorithm.value("buffer_size"), "buffer_size"
     if "batch_size" in algorithm.parameters and size > most:
         raise ConfigError(f"algorithm.batch_size is {size}; expected <= {most}, {what}")
+    by_batch = issubclass(algorithm.cls, PPO) or is_recurrent(algorithm.cls)
+    if size == 1 and by_batch and algorithm.value("normalize_advantage"):
+        raise ConfigError(
+            "algorithm.batch_size is 1; expected >= 2, or algorithm.normalize_advantage=false: the advantages of a "
+            "batch are normalised by their standard deviation"
+        )
     if not on_policy or not size or size >= most or most % size == 0:
         return ()
     return (
         f"algorithm.batch_size is {size}, which does not divide {most}, {what}: the last batch of each pass over a "
         f"rollout has {most % size}",
     )
+
+
+def rollout_steps(algorithm: Algorithm, n_envs: int) -> float:
+    """Return the env steps of all worlds in a rollout; infinity for rollouts of whole episodes."""
+    frequency = algorithm.value("n_steps" if issubclass(algorithm.cls, OnPolicyAlgorithm) else "train_freq")
+    count, unit = frequency if isinstance(frequency, tuple) else (frequency, "step")
+    return math.inf if unit == "episode" else int(count) * n_envs
 
 
 def precision_notes(algorithm: Algorithm, device: str) -> tuple[str, ...]:

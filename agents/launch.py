@@ -17,7 +17,7 @@ from snake_gym.envs.task_settings import check_task
 from snake_gym.jobs.run import stop_signals
 from snake_gym.plugins import take_plugins
 
-from .algorithms import check_batch, check_device, find_algorithm, precision_notes
+from .algorithms import check_batch, check_device, find_algorithm, precision_notes, rollout_steps
 from .checkpoint import checkpoint_step, list_checkpoints
 from .config import TrainConfig, check_same_run, launch_notes, resolve_env
 from .display import FileDisplay, TrainingDisplay
@@ -63,12 +63,14 @@ def plan_new(
     path = run_dir or (Path(config.run_dir) if config.run_dir else new_run_path(config_file, config))
     folder = RunFolder(path)
     config = replace(config, run_dir=str(path))
+    folder.evaluations()  # says now, not after training, that it is damaged
     if not folder.holds_run():
         return Launch(config, folder, False, notes)
     if config.if_exists == "refuse":
         raise ConfigError(f"{path} holds a run already: continue it with --resume {path}, or choose another --run-dir")
     stored = folder.read_config()
     check_same_run(stored, config, str(path))
+    _check_total(config, folder)
     return Launch(config, folder, True, notes)
 
 
@@ -80,7 +82,18 @@ def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
     config = build_over(TrainConfig, in_file, apply_overrides(in_file, assignments), str(run_dir))
     check_same_run(stored, config, str(run_dir))
     check_device(config.device)
+    folder.evaluations()  # says now, not after training, that it is damaged
+    _check_total(config, folder)
     return Launch(config, folder, resume=True)
+
+
+def _check_total(config: TrainConfig, folder: RunFolder) -> None:
+    """Raise ConfigError if a run has done more steps than ``total_steps``, rounded up to a rollout."""
+    done = max([folder.steps_done(), *map(checkpoint_step, list_checkpoints(folder.path))])
+    if done >= config.total_steps + rollout_steps(find_algorithm(config.algorithm), config.n_envs):
+        raise ConfigError(
+            f"total_steps is {config.total_steps}; expected at least {done}, the steps that {folder.path} has done"
+        )
 
 
 def run(

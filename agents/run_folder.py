@@ -13,10 +13,10 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import snake_gym
 from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, near_path, read_json, to_json, write_atomic
@@ -63,12 +63,12 @@ class RunFolder:
 
     def steps_done(self) -> int:
         """Return the steps of the run if it is finished, else 0."""
-        content = self._read()
+        content = self._read_status()
         return int(content["launches"][-1]["to_step"]) if content.get("status") == "finished" else 0
 
     def launches(self) -> list[dict[str, Any]]:
         """Return the notes on each launch of the run so far, the first one first."""
-        return list(self._read().get("launches", []))
+        return list(self._read_status().get("launches", []))
 
     def begin_launch(self, argv: Sequence[str], step: int, notes: Sequence[str] = ()) -> None:
         """Note a launch that starts from ``step``, and the ``notes`` on its settings."""
@@ -80,7 +80,7 @@ class RunFolder:
 
     def end_launch(self, status: Status, step: int, seconds: float) -> None:
         """Note the result of the last launch."""
-        launches = self._read().get("launches", [{}])
+        launches = self._read_status().get("launches", [{}])
         launches[-1] |= {"ended": _now(), "to_step": step, "seconds": round(seconds, 1)}
         self._write(status, launches)
 
@@ -90,12 +90,11 @@ class RunFolder:
         write_atomic(self.path / EVALUATIONS, to_json([*before, {"step": step, **means}]))
 
     def evaluations(self) -> list[dict[str, float]]:
-        """Return the step and the means of each evaluation so far, the first one first."""
-        try:
-            content = read_json((self.path / EVALUATIONS).read_bytes(), EVALUATIONS)
-        except (OSError, ValueError):
-            return []
-        return content if isinstance(content, list) else []
+        """Return the step and the means of each evaluation so far, the first one first.
+
+        Raises ConfigError if their file is damaged.
+        """
+        return list(self._read(EVALUATIONS, _is_history, []))
 
     @contextmanager
     def lock(self, patience_s: float = 0.0) -> Iterator[None]:
@@ -116,15 +115,44 @@ class RunFolder:
                 time.sleep(0.1)
             yield
 
-    def _read(self) -> dict[str, Any]:
+    def _read_status(self) -> dict[str, Any]:
+        return dict(self._read(STATUS, _is_status, {}))
+
+    def _read(self, name: str, is_sound: Callable[[Any], bool], absent: Any) -> Any:
+        """Return the content of a JSON file, ``absent`` if there is none. Raises ConfigError if it is damaged."""
         try:
-            content = read_json((self.path / STATUS).read_text(encoding="utf-8"), STATUS)
-        except (OSError, ValueError):
-            return {}
-        return content if isinstance(content, dict) else {}
+            content = read_json((self.path / name).read_bytes(), name)
+            fault = None if is_sound(content) else f"{name} has not the form that train.py writes"
+        except (FileNotFoundError, NotADirectoryError):
+            return absent
+        except (OSError, ValueError) as error:
+            fault = str(error)
+        if fault is not None:
+            raise ConfigError(
+                f"{self.path / name} is damaged ({fault}); restore it, or delete it to go on without that history"
+            )
+        return content
 
     def _write(self, status: Status, launches: list[dict[str, Any]]) -> None:
         write_atomic(self.path / STATUS, to_json({"status": status, "launches": launches}))
+
+
+def _is_history(content: Any) -> bool:
+    return isinstance(content, list) and all(
+        isinstance(each, dict)
+        and isinstance(each.get("step"), (int, float))
+        and all(isinstance(value, (int, float)) or value in ("inf", "-inf", "nan") for value in each.values())
+        for each in content
+    )
+
+
+def _is_status(content: Any) -> bool:
+    if not isinstance(content, dict) or content.get("status") not in get_args(Status):
+        return False
+    launches = content.get("launches")
+    if not isinstance(launches, list) or not launches or not all(isinstance(each, dict) for each in launches):
+        return False
+    return content["status"] != "finished" or isinstance(launches[-1].get("to_step"), int)
 
 
 def new_run_path(config_path: Path, config: TrainConfig, root: Path = Path("runs")) -> Path:

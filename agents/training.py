@@ -23,6 +23,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from snake_gym.config import ConfigError, build
 from snake_gym.envs import EnvConfig, SnakeVectorEnv
 from snake_gym.envs.core import SnakeCore
+from snake_gym.interface.policy_file import CONTRACT, read_policy_file
 from snake_gym.registry import find_task
 
 from .algorithms import find_algorithm, make_learner
@@ -122,8 +123,19 @@ class Training:
         except (ValueError, KeyError, RuntimeError, TypeError) as error:
             reason = str(error).split("\n")[0]
             raise ConfigError(f"{path} does not fit the run's settings or this version ({reason})") from error
+        if self._writer is not None and self.standing.best_return > -np.inf:
+            self._check_best(step)
         self._resumed_from = step
         return step
+
+    def _check_best(self, step: int) -> None:
+        """Let the next evaluation, at ``step`` or later, save the best policy anew if its files are not whole."""
+        try:
+            read_policy_file(self.folder.policies / "best" / CONTRACT)
+        except ConfigError as error:
+            self.display.say(f"note: the best policy is missing or incomplete ({error}); the next evaluation saves one")
+            self.standing.best_return = -np.inf
+            self.standing.evaluated = min(self.standing.evaluated, step - 1)
 
     def run(self) -> None:
         """Train to the end.

@@ -89,6 +89,8 @@ from snake_gym.robot.difference import describe_changes, robot_note
 from snake_gym.robot.presets import PRESETS
 
 DEMO = Path("configs", "benchmark", "demo.yaml")
+_ROWS = 8
+"""Number of rows of each policy that --check replays."""
 _SAY_WHICH = "say what to play: --env FILE (settings of an env, as configs/env/locked_joints.yaml) or --config FILE"
 
 
@@ -99,7 +101,7 @@ def main(argv: list[str] | None = None) -> int:
         end_with_parent()
     load_plugins(args.plugin)
     if args.check is not None:
-        return check(args.check, named_policies(args.policy or []), args.rows, args.trust)
+        return check(args.check, named_policies(args.policy or []), args.rows or _ROWS, args.trust)
     if args.table is not None:
         show(shared_table(args.table))
         return 0
@@ -132,6 +134,9 @@ def main(argv: list[str] | None = None) -> int:
     if (note := frozen_note(config, args)) is not None:
         print(f"note: {note}", file=sys.stderr)
         config = replace(config, scenarios=None)  # what is written does not stand for those of the file
+    left_out = [name for name, variant in config.variants.items() if variant.policy is not None]
+    if left_out and not config.policies:
+        print(f"note: no learned policy plays; rows of its base are left out: {', '.join(left_out)}", file=sys.stderr)
     play_chosen = play_sweep if args.sweep else play_one
     results, shown = play_chosen(config, play, args.out, not args.no_pictures)
     show(shown, on_stderr=args.json == "-")
@@ -220,13 +225,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--check-step", action="store_true", help="play some scenarios at half the physics step too")
     add("--no-pictures", action="store_true", help="no plots and replays")
     add("--check", type=Path, metavar="FOLDER", help="replay some rows of somebody's results (with --policy, --rows)")
-    add(
-        "--rows",
-        type=int,
-        default=8,
-        metavar="N",
-        help="rows of each policy that --check replays (default: %(default)s)",
-    )
+    add("--rows", type=int, metavar="N", help=f"rows of each policy that --check replays (default: {_ROWS})")
     add("--table", type=Path, nargs="+", metavar="RESULTS", help="one table of several results.json, or their folders")
     add_plugin_option(parser)
     add_job_options(parser)
@@ -243,7 +242,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
             parser.error(f"--{asked} does not go with --{others[0].replace('_', '-')}")
     if args.sweep and (args.jobs is not None or args.ray is not None):
         parser.error("--sweep does not go with --jobs and --ray")
-    if args.rows < 1:
+    if args.rows is not None and args.check is None:
+        parser.error("--rows goes with --check")
+    if args.rows is not None and args.rows < 1:
         parser.error(f"--rows is {args.rows}; expected at least 1")
     return args
 
@@ -264,6 +265,8 @@ def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> i
     notes, faults, entrants = list(results.notes()), list(results.faults()), recorded_controllers(results)
     known: list[Entrant] = []
     for name in (name for name, each in results.summary["policies"].items() if each["kind"] == "learned"):
+        if name not in {**given, **results.config.policies}:
+            continue  # one of the faults: it is of another kind by the settings
         told = results.config.policies.get(name, "")
         paths = training_paths(name, given[name]) if name in given else (told,) if isinstance(told, str) else told
         digests = results.summary["policies"][name].get("policy")
@@ -274,7 +277,7 @@ def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> i
                 raise ConfigError(f"policy {name} has {counts}")
             faults.append(f"{name} is not checked: {counts}; give --policy {name}=PATH")
             continue
-        if name not in given and any(is_foreign(path) or not Path(path).exists() for path in paths):
+        if name not in given and any(not path or is_foreign(path) or not Path(path).exists() for path in paths):
             asked = shlex.quote(f"{name}={paths[0]}")
             faults.append(f"{name} is not checked: give --policy {asked}, with its present path")
             continue

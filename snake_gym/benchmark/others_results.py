@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.table import Table
 
+import snake_gym
 from snake_gym.benchmark.comparison import nominal_weight
 from snake_gym.benchmark.distribution import SMALLEST, TOLERANCE
 from snake_gym.benchmark.oracle import oracle_entrant
@@ -110,7 +111,8 @@ class Results:
         """Yield what may make a replay differ."""
         if self.summary.get("code") != code_digest():
             yield "it was made by another version of the code"
-        told, here = self.summary.get("versions", {}), versions(["numpy", "numba"])
+        told = self.summary.get("versions", {})
+        here = {"snake_gym": snake_gym.__version__, **versions(["numpy", "numba"])}
         other = [f"{name} {told[name]} ({here[name]})" for name in here if told.get(name, here[name]) != here[name]]
         if other:
             yield f"it was made with other versions than here (in brackets): {', '.join(other)}"
@@ -412,7 +414,7 @@ def check_rows(results: Results, entrant: Entrant, n: int) -> Iterator[Replayed]
     held = [row for row in everything if _play_of(row)[0] == entrant.training]
     if not held:
         raise ConfigError(
-            f"{results.folder}/episodes.csv has no rows of {entrant.name}; it has {', '.join(results.rows)}"
+            f"{results.folder}/episodes.csv has no rows of {entrant.name}; it has {', '.join(results.rows) or 'none'}"
         )
     chosen = np.sort(np.random.default_rng().permutation(len(held))[:n])
     first, last = results.scenarios.seed, results.scenarios.seed + results.scenarios.episodes - 1

@@ -82,6 +82,13 @@ def load_own(name: str, path: str, trust: bool = False) -> OwnPolicy:
         sources = _sources(made)
         return OwnPolicy(what, made, _takes_env(made), sources, digest(path, *sources.values()))
     file, statistics = _split(path)
+    for each in (file, statistics):
+        if each is not None and not each.is_file():
+            guess = None if each.exists() else near_path(each, (each.suffix,))
+            raise ConfigError(
+                f"{what}: {each} {'is no file' if each.exists() else 'does not exist'}"
+                + (f"; did you mean {str(guess)!r}?" if guess else "")
+            )
     loader, danger = FORMATS[file.suffix]
     if danger is None and statistics is not None:
         danger = "loading statistics of VecNormalize unpickles them"
@@ -90,13 +97,6 @@ def load_own(name: str, path: str, trust: bool = False) -> OwnPolicy:
             f"{what}: {danger}, which may execute code that somebody put there; give --trust if you know where it "
             "comes from, or play a policy file (docs/policy_file.md) or an ONNX model, which execute nothing"
         )
-    for each in (file, statistics):
-        if each is not None and not each.is_file():
-            guess = None if each.exists() else near_path(each, (each.suffix,))
-            raise ConfigError(
-                f"{what}: {each} {'is no file' if each.exists() else 'does not exist'}"
-                + (f"; did you mean {str(guess)!r}?" if guess else "")
-            )
     if danger is not None:
         _reach_working_folder()  # a policy class of the user's own is found where he trained it
     module, _, maker = loader.partition(":")

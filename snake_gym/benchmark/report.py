@@ -1,7 +1,8 @@
 """Report of a comparison: numbers with intervals, a table and rows.
 
 Policies are compared by the score of the env's task: progress [m], or success in reaching the goal. The reference is
-the classical one with the largest mean score; the ratio's interval chooses it again in every bootstrap resample.
+the classical one with the largest mean score, of several the one with the most progress; the ratio's interval chooses
+it again in every bootstrap resample.
 """
 
 from __future__ import annotations
@@ -64,8 +65,9 @@ DEFINITIONS = {
     "controller": "every parameter of a classical policy",
     "policy": "digest of a learned policy's file",
     "ratio": "mean score of the first learned policy over that of the best classical one; episodes are paired",
-    "ahead": "share of scenarios in which the learned policy has a higher score than the best classical one",
-    "behind": "share of scenarios in which it has a lower one",
+    "ahead": "share of the pairs of a scenario and a training of the learned policy in which that has a higher score "
+    "than the best classical one",
+    "behind": "share of these pairs in which it has a lower one",
     "regret": "1 - mean score over that of the best oracle, a planner that sees the truth; episodes are paired",
     "lead": "mean score of the learned policy minus that of the best classical one; episodes are paired",
 }
@@ -189,11 +191,16 @@ def _retention(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) ->
 
 
 def best_classical(results: Sequence[Episodes]) -> Episodes | None:
-    """Return the classical policy with the largest mean score."""
+    """Return the classical policy with the largest mean score; of several the one with the most progress, then by
+    name."""
     classical = [episodes for episodes in results if episodes.kind == "classical"]
     means = {episodes.name: float(score(episodes).mean()) for episodes in classical}
     known = [episodes for episodes in classical if not math.isnan(means[episodes.name])]
-    return max(known, key=lambda episodes: means[episodes.name], default=None)
+
+    def rank(episodes: Episodes) -> tuple[float, float, str]:
+        return -means[episodes.name], -float(episodes.columns["progress_m"].mean()), episodes.name
+
+    return min(known, key=rank, default=None)
 
 
 def score(episodes: Episodes) -> FloatArray:
@@ -418,17 +425,19 @@ def verdicts(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _verdict(name: str, compared: Mapping[str, Any], best: str, score: str) -> str:
-    interval = compared["ratio_ci95"]
+    interval, pairs = compared["ratio_ci95"], "scenarios"
+    if len(compared["seed_means"]) > 1:
+        pairs = "pairs of a scenario and a training seed"
     ends = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
     if score == "is_success":
         return (
             f"{name} reaches the goal {compared['ratio']:.2f}{ends} times as often as {best}, the best classical "
             f"controller: {_points(compared)} percentage points. It does where that does not in "
-            f"{compared['ahead']:.1%} of the scenarios, the other way round in {compared['behind']:.1%}."
+            f"{compared['ahead']:.1%} of the {pairs}, the other way round in {compared['behind']:.1%}."
         )
     does = "makes" if score == "progress_m" else "has"
     of = "progress" if score == "progress_m" else score.replace("_", " ")
     return (
         f"{name} {does} {compared['ratio']:.2f}{ends} times the {of} of {best}, the best classical controller, "
-        f"and is ahead in {compared['ahead']:.0%} of the scenarios."
+        f"and is ahead in {compared['ahead']:.0%} of the {pairs}."
     )

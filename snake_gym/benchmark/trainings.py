@@ -22,6 +22,8 @@ def training_paths(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
     It is one path, a list, a glob, or a folder that holds runs of ``train`` and is no policy itself. Any other path is
     returned as it is. Raises ConfigError for a glob that fits nothing, and for a path that stands there twice.
     """
+    if given == "":
+        raise ConfigError(f"policies.{name} is ''; expected a path")
     if not isinstance(given, str):
         paths = [path for each in given for path in training_paths(name, each)]
         if not paths:

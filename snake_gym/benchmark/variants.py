@@ -23,7 +23,7 @@ from snake_gym.benchmark.scenarios import (
     classical_entrant,
     zero_residual,
 )
-from snake_gym.config import ConfigError, merge
+from snake_gym.config import ConfigError, choose, merge
 from snake_gym.controllers import resolve_controller
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.interface.policy import Policy
@@ -59,16 +59,16 @@ def dither(env: SnakeVectorEnv) -> Policy:
 def variant_entrant(
     name: str, variant: Variant, config: BenchmarkConfig, policies: Mapping[str, TrainedPolicy]
 ) -> Entrant | None:
-    """Return the entrant of a row; None if it belongs to a learned policy that does not play.
+    """Return the entrant of a row; None if it belongs to a learned policy and none plays.
 
-    Raises ConfigError for a policy without a base.
+    Raises ConfigError for a policy that is none of those that play, or has no base.
     """
     if variant.policy is None:
         entrant = replace(classical_entrant(variant.controller, config, name), kind="reference")
-    elif variant.policy not in policies:
+    elif not policies:
         return None
     else:
-        trained = policies[variant.policy].env_config or {}
+        trained = policies[choose(variant.policy, policies, f"variants.{name}.policy")].env_config or {}
         action = trained.get("action", {})
         if action.get("kind") != "residual":
             raise ConfigError(f"variants.{name}: policy {variant.policy} has no base; expected one of residual actions")

@@ -74,6 +74,54 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(finished: Path, tm
     assert one.digest == two.digest
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("evaluations.json", ""),
+        ("evaluations.json", '[{"step": 0, "return": 1.0}, {"st'),
+        ("evaluations.json", '{"step": 0}'),
+        ("evaluations.json", '[{"step": "0"}]'),
+        ("evaluations.json", '[{"step": 0, "return": "much"}]'),
+        ("run.json", "{"),
+        ("run.json", '{"status": "finished", "launches": []}'),
+        ("run.json", '{"status": "finished", "launches": [{"to_step": "256"}]}'),
+    ],
+)
+def test_a_damaged_history_is_refused_before_training(name: str, content: str, finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (run / name).write_text(content)
+    with pytest.raises(
+        ConfigError, match=rf"run/{name} is damaged \(.*\); restore it, or delete it to go on"
+    ) as caught:
+        train.main(["--resume", str(run), "--set", "total_steps=384", "--quiet"])
+    assert "\n" not in str(caught.value)
+    assert (run / name).read_text() == content
+    assert [path.name for path in list_checkpoints(run)] == [path.name for path in list_checkpoints(finished)]
+
+
+@pytest.mark.parametrize("lost", ["policy.json", "policy.safetensors"])
+def test_a_best_policy_that_is_incomplete_is_saved_anew(
+    lost: str, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (run / "policy" / "best" / lost).unlink()
+    (run / "evaluations.json").unlink()
+    assert train.main(["--resume", str(run), "--set", "total_steps=384", "--quiet"]) == 0
+    assert " ".join(capsys.readouterr().err.split()).count("note: the best policy is missing or incomplete (") == 1
+    assert load_policy(run / "policy" / "best").contract.training["steps"] == 384
+    assert [each["step"] for each in RunFolder(run).evaluations()] == [384]
+
+
+def test_fewer_steps_than_are_done_are_refused(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for total in (5, 128):
+        with pytest.raises(ConfigError, match=f"^total_steps is {total}; expected at least 256, the steps that "):
+            train.main(["--resume", str(finished), "--set", f"total_steps={total}"])
+    assert train.main(["--resume", str(finished), "--set", "total_steps=129"]) == 0  # rounded up to 256
+    assert "is finished: 256 steps are done" in capsys.readouterr().err
+
+
 def test_an_existing_run_is_refused_or_continued(finished: Path, config_file: Path) -> None:
     arguments = ["--config", str(config_file), "--run-dir", str(finished), "--seed", "3"]
     with pytest.raises(ConfigError, match=f"holds a run already: continue it with --resume {finished}"):
@@ -98,6 +146,7 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
         (["--set", "env.action.controller.kind=sjx"], "'sjx'; expected one of"),
         (["--set", "eval.seed=3"], "eval.seed is 3; expected 500000 to "),
         (["--set", "algorithm.batch_size=1e12"], "batch_size is 1000000000000; expected <= 128, n_steps times"),
+        (["--set", "algorithm.batch_size=1"], "^algorithm.batch_size is 1; expected >= 2, or algorithm.normalize_adv"),
         (["--set", "total_steps=1e30"], "total_steps is 1000.*; expected in \\[1, 1e\\+12\\]"),
         (
             ["--set", "env.observation.columns=[standard, velocity]"],

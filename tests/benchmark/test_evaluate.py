@@ -177,6 +177,7 @@ def test_several_settings_follow_one_set_and_one_scenario_is_no_scenarios(
         (["--policy", "=x"], "expected NAME=PATH"),
         (["--set", "policies={a: runs/none}"], "runs/none does not exist.* snake-gym train .*; --classical-only"),
         (["--policy", "ppo=runs/nowhere"], "runs/nowhere"),
+        (["--policy", "a=nowhere/model.zip"], "^policy a=nowhere/model.zip: nowhere/model.zip does not exist$"),
     ],
 )
 def test_mistakes_are_named_in_one_line(settings: Path, tmp_path: Path, arguments: list[str], message: str) -> None:

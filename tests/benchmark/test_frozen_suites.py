@@ -106,13 +106,22 @@ def test_a_learned_policys_base_alone_is_its_controller(tmp_path: Path) -> None:
     env = {"time_limit_s": 4.0, "faults": {"n_max": 3}}
     config = BenchmarkConfig(
         episodes=3, env=env, controllers=("fault_aware",), policies={"ppo": str(SHIPPED)},
-        variants={"base": Variant(policy="ppo"), "absent": Variant(policy="other")},
+        variants={"base": Variant(policy="ppo")},
     )  # fmt: skip
     scenarios = make_scenarios(config)
     ppo, controller, base = evaluate.make_entrants(config, scenarios)
     told = [play(entrant, scenarios).columns["progress_m"] for entrant in (controller, base, ppo)]
     np.testing.assert_array_equal(told[0], told[1])
     assert np.abs(told[2] - told[1]).max() > 1e-3
+
+
+def test_a_row_of_a_policy_that_does_not_play_is_an_error_or_noted(suite: Path, capsys: Any) -> None:
+    absent = ("--set", "variants={x: {policy: pp0}}")
+    with pytest.raises(ConfigError, match=r"^variants\.x\.policy is 'pp0'; expected one of ppo; did you mean 'ppo'\?"):
+        run(suite, *absent, "--policy", f"ppo={SHIPPED}")
+    assert run(suite, *absent, "--classical-only") == 0
+    assert "note: no learned policy plays; rows of its base are left out: x" in capsys.readouterr().err
+    assert evaluate.main(["--check", str(suite.parent / "out"), "--rows", "1"]) == 0
 
 
 def test_rows_of_variants_are_checked_like_others(suite: Path, capsys: Any) -> None:

@@ -246,6 +246,16 @@ def test_a_policy_that_was_left_out_is_missed(left_out: str, results: Path, caps
     assert of_settings in capsys.readouterr().out
 
 
+def test_a_controller_that_is_called_learned_is_found(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    edit_results(results, lambda content: content["policies"]["cc"].update(kind="learned"))
+    assert check(results, "--rows", "1") == 1
+    told = "cc (learned) in results.json, mine (learned), sjc (classical), cc (classical) by its settings"
+    assert told in capsys.readouterr().out
+
+
 def test_rows_of_a_policy_without_results_are_found(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = (results / "episodes.csv").read_text().splitlines()
     more = [line.replace("cc,", "hidden,", 1) for line in lines if line.startswith("cc,")]
@@ -345,13 +355,15 @@ def test_other_scenarios_code_and_rows_are_noted(results: Path, capsys: pytest.C
     content = load_yaml(results / "config.yaml")
     content["env"]["time_limit_s"] = 2.0
     dump_yaml(content, results / "config.yaml")
-    edit_results(results, lambda content: content.update(code="0") or content["versions"].update(numpy="1.0"))
+    edit_results(
+        results, lambda content: content.update(code="0") or content["versions"].update(numpy="1.0", snake_gym="0")
+    )
     text = (results / "episodes.csv").read_text()
     (results / "episodes.csv").write_text("\n".join(text.splitlines()[:-1]) + "\n")
     assert check(results) == 1
     notes = "".join(line for line in capsys.readouterr().out.splitlines() if line.startswith(("note", "wrong")))
     for note in ("does not have the scenarios of its results.json", "another version of the code", "numpy 1.0 (",
-                 "has 11 rows; expected 12"):  # fmt: skip
+                 "snake_gym 0 (", "has 11 rows; expected 12"):  # fmt: skip
         assert note in notes
 
 
@@ -419,7 +431,7 @@ def test_code_of_somebody_else_is_played_only_if_it_is_given(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "code_of_theirs.py").write_text("open('executed', 'w')\ndef make(env): raise OSError('none')\n")
     content = load_yaml(results / "config.yaml")
-    for path in ("code_of_theirs.py:make", "code_of_theirs:make", "model.zip", "nowhere/policy"):
+    for path in ("code_of_theirs.py:make", "code_of_theirs:make", "model.zip", "nowhere/policy", ""):
         content["policies"] = {"mine": path}
         dump_yaml(content, results / "config.yaml")
         assert check(results, "--rows", "1") == 1
@@ -448,6 +460,7 @@ def test_code_of_somebody_else_is_played_only_if_it_is_given(
         (["--check", "{}", "--policy", "cc=x"], "has no learned policy 'cc'; it has mine"),
         (["--check", "{}", "--episodes", "3"], "--check does not go with --episodes"),
         (["--check", "{}", "--rows", "0"], "--rows is 0; expected at least 1"),
+        (["--rows", "3"], "--rows goes with --check"),
         (["--check", "{}/none"], "results/none does not exist; expected the folder"),
         (["--table", "{}", "--policy", "x=y"], "--table does not go with --policy"),
         (["--table", "{}/episodes.csv"], "episodes.csv is not JSON"),
@@ -474,6 +487,9 @@ def test_a_damaged_file_of_rows_is_named(results: Path) -> None:
     columns = "policy,seed,progress_m,is_success,energy_j,episode_time_s,n_faults"
     (results / "episodes.csv").write_text(f"{columns}\nother,1,2,0,3,4,0\n")
     with pytest.raises(ConfigError, match=r"episodes.csv has no rows of sjc; it has other"):
+        check(results)
+    (results / "episodes.csv").write_text(f"{columns}\n")
+    with pytest.raises(ConfigError, match=r"episodes.csv has no rows of sjc; it has none"):
         check(results)
 
 

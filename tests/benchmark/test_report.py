@@ -13,7 +13,7 @@ from rich.console import Console
 
 from snake_gym.benchmark.pictures import typical_scenarios
 from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables, verdict, verdicts
-from snake_gym.benchmark.runner import Episodes
+from snake_gym.benchmark.runner import Episodes, join_plays
 from snake_gym.benchmark.scenarios import EntrantKind
 
 N = 40
@@ -78,6 +78,28 @@ def test_the_ratio_is_of_the_first_learned_policy_to_the_best_classical_one() ->
     assert "ppo makes 1.49 [1.4" in verdict(summary)
     ratio = means["sac"] / means["strong"]
     assert [text.split(" [")[0] for text in verdicts(summary)] == ["ppo makes 1.49", f"sac makes {ratio:.2f}"]
+
+
+def test_of_several_trainings_the_pairs_of_training_and_scenario_are_counted() -> None:
+    good, bad = episodes("ppo", "learned", 3.0), episodes("ppo", "learned", 0.1)
+    for trainings, ahead, told in (
+        ([good], 1.0, "ahead in 100% of the scenarios."),
+        ([good, bad], 0.5, "ahead in 50% of the pairs of a scenario and a training seed."),
+    ):
+        summary = summarise([join_plays(trainings, len(trainings)), episodes("sjc")], 100)
+        assert summary["ahead"] == ahead and told in verdict(summary)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_of_equal_scores_the_one_with_more_progress_is_the_best(order: tuple[int, ...]) -> None:
+    progress = {"slow": 1.0, "fast b": 2.0, "fast a": 2.0}
+    results = [
+        dataclasses.replace(
+            episodes(name, is_success=np.arange(N) % 2 == 0, progress_m=np.full(N, mean)), score="is_success"
+        )
+        for name, mean in progress.items()
+    ]
+    assert summarise([results[i] for i in order], 100)["best_classical"] == "fast a"
 
 
 @pytest.mark.parametrize(

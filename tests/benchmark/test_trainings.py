@@ -51,6 +51,7 @@ def test_a_glob_and_a_folder_stand_for_the_runs_in_the_order_of_their_numbers(ru
     [
         ("nothing_*", "ppo=nothing_.* fits no path"),
         ((), "policies.ppo is an empty list"),
+        ("", "policies.ppo is ''; expected a path"),
         (("a", "a"), "has a 2 times"),
     ],
 )
