@@ -20,6 +20,7 @@ from snake_gym.spatial.mjcf import write_mjcf
 _HELD_NMS_RAD = 1e4
 """Damping of a jammed joint: it creeps by less than a milliradian in a second."""
 _SLACK = 1e-6
+_GRAVITY_M_S2 = -9.81
 
 
 class SpatialPlant:
@@ -107,6 +108,14 @@ class SpatialPlant:
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         """Hold joint ``joint`` (from 0) where it is, or let it go."""
         self.model.dof_damping[self._dof[joint]] = _HELD_NMS_RAD if is_jammed else self._damping[joint]
+
+    def lift(self, is_lifted: bool = True) -> None:
+        """Hold the robot up, free of its weight and of the ground, or put it down as it is bent."""
+        self.model.opt.gravity[2] = 0.0 if is_lifted else _GRAVITY_M_S2
+        self.bend(self.joint_angle())
+        if is_lifted:
+            self.data.qpos[2] += self.spec.length_m
+            mujoco.mj_forward(self.model, self.data)
 
     def bend(self, joint_angle: FloatArray) -> None:
         """Put the robot at rest into another shape (J,) [rad], as a hand would; the head stays where it is."""

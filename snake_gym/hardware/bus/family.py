@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from snake_gym.config import ConfigError, Range, Settings, choose
+from snake_gym.config.errors import hint
 from snake_gym.config.settings import Count, Positive, PositiveCount
 
 Byte = Annotated[int, Range(0, 255)]
@@ -309,7 +310,9 @@ def find_family(name: str) -> ServoFamily:
     place = SHIPPED.get(name, name)
     if ":" not in place:
         known = sorted({*SHIPPED, *_FAMILIES})
-        raise ConfigError(f"servo family is {name!r}; expected module:NAME or one of {', '.join(known)}")
+        raise ConfigError(
+            f"servo family is {name!r}; expected module:NAME or one of {', '.join(known)}{hint(name, known)}"
+        )
     found = load_named(place, "servo family")
     if not isinstance(found, ServoFamily):
         raise ConfigError(f"servo family {name!r} is a {type(found).__name__}; expected a ServoFamily")
@@ -319,7 +322,7 @@ def find_family(name: str) -> ServoFamily:
 def load_named(place: str, what: str) -> Any:
     """Return the object that ``module:NAME`` names; ``what`` it is, for people. Raises ConfigError."""
     module, colon, name = place.partition(":")
-    if not colon:
+    if not (colon and module and name) or module.startswith("."):
         raise ConfigError(f"{what} is {place!r}; expected module:NAME")
     try:
         return getattr(importlib.import_module(module), name)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Range, Settings, build, near_path, write_atomic
+from snake_gym.config.errors import show
 from snake_gym.config.settings import Angle, PositiveCount
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
 from snake_gym.hardware.bus.feetech import FEETECH
@@ -96,6 +97,14 @@ def read_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings 
 FORMAT = 2
 """Version of the file's format; version 1 lacked the servos' settings."""
 _AGAIN = "calibrate again (python -m snake_gym.hardware calibrate)"
+_NEEDED = {"model": "the servos' model, as STS3215", "steps_per_turn": "the steps of a turn, as 4096"}
+_NEEDED_JOINT = {
+    "direction": "1 or -1",
+    "zero_steps": "0 to {most}",
+    "low_rad": "the least joint angle [rad]",
+    "high_rad": "the largest joint angle [rad]",
+}
+"""Entries that a file must have although their settings have defaults, and what is expected there."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +145,11 @@ class Calibration(Settings):
             raise ValueError(
                 f"servo ids are {ids}; expected at least one, each once" + (f" ({twice})" if twice else "")
             )
+        for k, joint in enumerate(self.joints):
+            if not 0 <= joint.zero_steps < self.steps_per_turn:
+                raise ValueError(
+                    f"joints[{k}].zero_steps is {joint.zero_steps}; expected 0 to {self.steps_per_turn - 1}"
+                )
 
     @cached_property
     def family(self) -> ServoFamily:
@@ -224,11 +238,20 @@ def load_calibration(path: str | Path) -> Calibration:
     number = told.pop("format", None) if isinstance(told, dict) else None
     if number != FORMAT:
         why = ", which does not say what the servos held" if number == 1 else ""
-        raise ConfigError(f"calibration {path} is in format {number}{why}; expected {FORMAT}: {_AGAIN}")
+        bare = " without quotes" if number == str(FORMAT) else ""
+        raise ConfigError(f"calibration {path} is in format {show(number)}{why}; expected {FORMAT}{bare}: {_AGAIN}")
     try:
-        calibration = build(Calibration, told, "calibration")
+        calibration = build(Calibration, told)
     except RecursionError:
         raise ConfigError(f"calibration {path} is nested too deeply; expected the JSON that calibrate writes") from None
+    except ConfigError as error:
+        raise ConfigError(f"calibration {path}: {error}") from None
+    most = calibration.steps_per_turn - 1
+    needed = [("", told, _NEEDED), *((f"joints[{k}].", one, _NEEDED_JOINT) for k, one in enumerate(told["joints"]))]
+    for place, part, expected in needed:
+        for name, what in expected.items():
+            if name not in part:
+                raise ConfigError(f"calibration {path}: {place}{name} is missing; expected {what.format(most=most)}")
     unknown = [str(joint.servo_id) for joint in calibration.joints if joint.held is None]
     if unknown:
         raise ConfigError(f"calibration {path} does not say what servos {', '.join(unknown)} held; {_AGAIN}")

@@ -22,6 +22,7 @@ _T = TypeVar("_T")
 _MARGIN_STEPS = 16  # a range that comes so near to the encoder's zero counts as passing it
 _QUIET_S, _BAUD_SETTLE_S = 0.15, 0.05
 _ATTEMPTS = 3
+_PATIENCE_S = 0.5
 
 
 class ProcedureError(RuntimeError):
@@ -125,10 +126,12 @@ def set_register(bus: ServoBus, servo_id: int, name: str, value: int) -> None:
 
 
 def read_positions(bus: ServoBus, ids: Sequence[int]) -> dict[int, int]:
-    """Return present positions [steps] by ID. Raises ProcedureError naming servos that do not answer."""
-    return {
-        one: told["present_position"] for one, told in _all_of(bus.read_block(ids, "present_position").values).items()
-    }
+    """Return present positions [steps] by ID; servos that are silent are asked again for a moment, as answers come
+    too late on a busy computer. Raises ProcedureError naming those that do not answer."""
+    found, give_up_s = dict(bus.read_block(ids, "present_position").values), bus.clock.now() + _PATIENCE_S
+    while (silent := [one for one, told in found.items() if told is None]) and bus.clock.now() < give_up_s:
+        found |= bus.read_block(silent, "present_position").values
+    return {one: told["present_position"] for one, told in _all_of(found).items()}
 
 
 def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
@@ -430,7 +433,9 @@ def find_direction(
             continue
         if answers[0] != "unseen":
             return (1 if answers[0] == "right" else -1) * (1 if done.moved_rad > 0.0 else -1)
-    raise ProcedureError(f"servo {servo_id} was not seen to move in {_ATTEMPTS} attempts; is its joint blocked?")
+    raise ProcedureError(
+        f"servo {servo_id} was not seen to move in {_ATTEMPTS} attempts; is its joint blocked, or loaded?"
+    )
 
 
 def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, new: int) -> None:
@@ -446,8 +451,10 @@ def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, ne
         with closing(open_bus(old)) as bus:
             rates = bus.family.safe_bauds
             if new not in rates or old == new:
-                told = ", ".join(str(rate) for rate in rates if rate != old)
-                raise ProcedureError(f"the new baud rate is {new}; expected one of {told}")
+                others = [rate for rate in rates if rate != old]
+                near = min(others, key=lambda rate: abs(rate - new), default=old)
+                told = ", ".join(map(str, others))
+                raise ProcedureError(f"the new baud rate is {new}; expected one of {told} (nearest: {near})")
             if bus.ping(servo_id) is None:
                 if attempt == 0:
                     raise ProcedureError(f"servo {servo_id} does not answer at {old} baud")

@@ -95,8 +95,9 @@ class Person:
     def look(self, joint: int, servo_id: int) -> Side:
         """Ask to which side joint ``joint`` (from 1 at the tail) has just bent."""
         question = f"joint {joint} (servo {servo_id}) holds its wiggle: seen towards the head, is it bent to the\n"
-        question += "  right (r), to the left (l), or was there nothing to see (n)? (q: stop) "
-        sides: dict[str, Side] = {"r": "right", "l": "left", "n": "unseen"}
+        question += "  right (r), to the left (l), or was there nothing to see (n)? (q: stop)\n"
+        question += "  A joint that bends up and down: is what lies behind it lower (d) or higher (u)? "
+        sides: dict[str, Side] = {"r": "right", "l": "left", "d": "right", "u": "left", "n": "unseen"}
         while (answer := self._ask(question).strip().lower()[:1]) not in sides:
             pass
         return sides[answer]
@@ -261,7 +262,8 @@ def calibrate(
             limits = f"{held[one].min_angle_limit} to {held[one].max_angle_limit}"
             guide.say(f"servo {one} holds angle limits {limits}: its range is cut to {low:+.1f} to {high:+.1f} degrees")
             ranges[one] = left
-    joints = [JointCalibration(one, directions[one], zeros[one], *ranges[one], held[one]) for one in ids]
+    turn = family.steps_per_turn  # a servo without angle limits counts on beyond it
+    joints = [JointCalibration(one, directions[one], zeros[one] % turn, *ranges[one], held[one]) for one in ids]
     return Calibration(tuple(joints), name, family.steps_per_turn, time.strftime("%Y-%m-%d"))
 
 

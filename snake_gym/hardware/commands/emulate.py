@@ -38,8 +38,11 @@ from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.pose.source import EmulatedPose
 from snake_gym.hardware.run.key_watch import standard_input
 from snake_gym.hardware.run.run_config import robot_of
+from snake_gym.robot.spatial_spec import SpatialSpec
 
 _POSE_HZ = 50.0
+_LAST_PORT = 65535
+"""Largest number of a UDP port."""
 _SEEN_RAD = math.radians(2.0)
 """Smallest bend that is reported when one joint bends while all others are limp."""
 _BACK_RAD = math.radians(1.0)
@@ -53,6 +56,7 @@ _HAND_TURNS = 25
 _WORLD = """dead N, alive N        servo N dies, comes back
 hot N T                servo N has T degrees C
 jam N, free N          the joint of servo N is held where it is (its motor stalls), moves again
+lift, lower            a spatial robot is held up, free of the ground, put down
 bend N DEG             a hand bends limp joint N to DEG degrees, then to those of the next bend (all straight: bend 0 0)
 unplug, plug           the cable is pulled, put back
 blind, see             the pose source loses the robot, finds it again
@@ -83,6 +87,12 @@ def mounted_at_random(calibration: Calibration, seed: int) -> Calibration:
 def run(options: argparse.Namespace) -> int:
     if options.port is not None:
         raise ConfigError(f"--port is {options.port!r}; the port of an emulated robot is named by --link")
+    if options.mounting is not None and options.mounting < 0:
+        raise ConfigError(f"--mounting is {options.mounting}; expected a seed >= 0")
+    if not 0 <= options.pose_port <= _LAST_PORT:
+        raise ConfigError(f"--pose-port is {options.pose_port}; expected 1 to {_LAST_PORT}, or 0 for none")
+    if options.seconds is not None and not options.seconds > 0.0:
+        raise ConfigError(f"--seconds is {options.seconds:g}; expected > 0")
     config = read_settings(options)
     connection, spec = config.connection, robot_of(config)
     rates, mounting = find_family(connection.family).baud_rates, None
@@ -198,6 +208,11 @@ class World:
                 self._bus.jam(int(numbers[0]), what == "jam")
             elif what == "bend":
                 self._bend(int(numbers[0]) - 1, math.radians(numbers[1]))
+            elif what in ("lift", "lower"):
+                lift = getattr(self._bus.plant, "lift", None)
+                if lift is None:
+                    return f"{what}: only spatial robots are lifted"
+                lift(what == "lift")
             elif what in ("blind", "see"):
                 self._blind = what == "blind"
             elif what == "quit":
@@ -260,8 +275,12 @@ class World:
     def _tell_far_end(self, keep: bool = False) -> None:
         """Print how far the joint has bent, once a wiggle; ``keep``: it may still be there."""
         if self._moving is not None and not self._told and abs(self._far_rad) >= _SEEN_RAD:
-            side, degrees = "right" if self._far_rad > 0.0 else "left", abs(math.degrees(self._far_rad))
-            print(f"joint {self._moving + 1} is bent to the {side}, {degrees:.0f} degrees", flush=True)
+            spec = getattr(self._bus.plant, "spec", None)
+            positive, degrees = self._far_rad > 0.0, abs(math.degrees(self._far_rad))
+            told = f"is bent to the {'right' if positive else 'left'}"
+            if isinstance(spec, SpatialSpec) and spec.axes()[self._moving] == "pitch":
+                told = f"is bent: what lies behind it is {'lower' if positive else 'higher'}"
+            print(f"joint {self._moving + 1} {told}, {degrees:.0f} degrees", flush=True)
             self._told = True
         if not keep:
             self._far_rad, self._told = 0.0, False

@@ -50,10 +50,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.identify is not None and not options.identify.endswith((".yaml", ".yml")):
         raise ConfigError(f"--identify is {options.identify!r}; expected a file name that ends in .yaml")
+    if not options.to > 0.0:
+        raise ConfigError(f"--to is {options.to:g}; expected a time > 0 [s]")
     records = [read_record(path) for path in options.log]
     for path, record in zip(options.log, records, strict=True):
         if isinstance(record.spec, SpatialSpec):
-            raise ConfigError(f"log {path} is of {record.spec.name}, a spatial robot; expected one of a planar robot")
+            raise ConfigError(
+                f"log {path} is of {record.spec.name}, a spatial robot; replay and identification are for planar robots"
+            )
     spec = records[0].spec if options.robot is None else load_robot(options.robot, "--robot")
     for path, record in zip(options.log, records, strict=True):
         for note in (robot_note(record.spec, spec, "logged"), _assumption(record, spec)):
@@ -180,7 +184,10 @@ def resample(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) -> 
     inside = (record.cycle_s >= from_s) & (record.cycle_s <= to_s)
     cycle_s = record.cycle_s[inside]
     if cycle_s.size < 10:
-        raise ConfigError(f"{record.path} has {cycle_s.size} bus cycles; expected at least 10")
+        whole = record.cycle_s[record.cycle_s >= from_s]
+        cut = f"--to is {to_s:g}: " if cycle_s.size < whole.size else ""
+        enough = f", as up to {math.ceil(1e3 * whole[9]) / 1e3:g} s" if cut and whole.size >= 10 else ""
+        raise ConfigError(f"{cut}{record.path} has {cycle_s.size} bus cycles; expected at least 10{enough}")
     joint, sent = record.joint_angle[inside], record.reference[inside]
     period = float(np.median(np.diff(cycle_s)))
     period = float(record.start.get("config", {}).get("connection", {}).get("period_s", period))

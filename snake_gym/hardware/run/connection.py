@@ -155,6 +155,11 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: AnyRobot, emul
     """Open the connection that the settings name. Raises ConfigError for errors that the user can correct."""
     calibration = _calibration(config, spec)
     limits = limits.of_model(calibration.model)
+    if limits.max_lost_joints >= spec.n_joints:
+        raise ConfigError(
+            f"safety.max_lost_joints is {limits.max_lost_joints}; expected fewer than the {spec.n_joints} joints of "
+            f"{spec.name}"
+        )
     complaint = too_short(config.period_s, spec.n_joints, config.baud, family=calibration.family)
     if complaint is not None:
         raise ConfigError(complaint)

@@ -345,7 +345,8 @@ def _arranged(rows: list[Row], path: Path) -> RunRecord:
     for _, row in _timed(rows, "cycle"):
         if not cycles or row["t"] > cycles[-1]["t"]:
             cycles.append(row)
-    n_joints = int(rows[0]["spec"]["n_links"]) - 1
+    spec = rows[0]["spec"]
+    n_joints = int(spec["n_joints"]) if spec.get("chain") == "spatial" else int(spec["n_links"]) - 1
 
     def series(which: list[Row], name: str, *width: int) -> FloatArray:
         return np.array([row[name] for row in which], dtype=np.float64).reshape(len(which), *width)

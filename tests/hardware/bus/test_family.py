@@ -121,7 +121,8 @@ def test_wrong_names_are_answered_with_the_nearest() -> None:
         family_of_model("STS3125")
     assert family_of_model("sts3215")[1].number == 777
     for name, message in (
-        ("fetech", "expected module:NAME or one of .*feetech"),
+        ("fetech", r"expected module:NAME or one of .*feetech; did you mean 'feetech'\?"),
+        (":FAMILY", "is ':FAMILY'; expected module:NAME"),
         ("no_such_module:FAMILY", "No module named 'no_such_module'"),
         ("snake_gym.hardware.bus.feetech:NONE", "no attribute 'NONE'"),
         ("snake_gym.hardware.bus.feetech:math", "is a module; expected a ServoFamily"),

@@ -51,11 +51,13 @@ def test_a_file_round_trips_and_a_wrong_one_is_named(tmp_path: Path) -> None:
     CHAIN.save(path)
     assert load_calibration(path) == CHAIN
     told = json.loads(path.read_text())
+    without = {name: value for name, value in told["joints"][0].items() if name != "held"}
     for change, message in (
         ({"format": 7}, "format"),
+        ({"format": "2"}, "is in format '2'; expected 2 without quotes"),
         ({"joints": [{"servo_id": 4, "direction": 2}]}, "direction of servo 4 is 2"),
         ({"joints": [{"servo_id": 4}, {"servo_id": 4}]}, "each once"),
-        ({"joints": [{"servo_id": 4}]}, "does not say what servos 4 held; calibrate again"),
+        ({"joints": [without]}, "does not say what servos 4 held; calibrate again"),
         ({"joints": [{"servo_id": 4, "held": {"model": 777}}]}, "held"),
         ({"stepz_per_turn": 4096}, "steps_per_turn"),
     ):
@@ -65,6 +67,32 @@ def test_a_file_round_trips_and_a_wrong_one_is_named(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_calibration(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("direction", None, "joints[2].direction is missing; expected 1 or -1"),
+        ("zero_steps", None, "joints[2].zero_steps is missing; expected 0 to 4095"),
+        ("low_rad", None, "joints[2].low_rad is missing; expected the least joint angle [rad]"),
+        ("high_rad", None, "joints[2].high_rad is missing; expected the largest joint angle [rad]"),
+        ("model", None, "model is missing; expected the servos' model, as STS3215"),
+        ("steps_per_turn", None, "steps_per_turn is missing; expected the steps of a turn, as 4096"),
+        ("zero_steps", 9999, "joints[2].zero_steps is 9999; expected 0 to 4095"),
+        ("zero_steps", -1, "joints[2].zero_steps is -1; expected 0 to 4095"),
+    ],
+)
+def test_nothing_that_moves_a_joint_is_guessed(tmp_path: Path, name: str, value: int | None, message: str) -> None:
+    path = tmp_path / "snake.json"
+    CHAIN.save(path)
+    told = json.loads(path.read_text())
+    part = told if name in told else told["joints"][2]
+    del part[name]
+    part.update({} if value is None else {name: value})
+    path.write_text(json.dumps(told))
+    with pytest.raises(ConfigError) as refusal:
+        load_calibration(path)
+    assert str(refusal.value) == f"calibration {path}: {message}"
 
 
 def test_a_file_of_nearly_that_name_is_offered(tmp_path: Path) -> None:

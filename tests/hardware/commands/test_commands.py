@@ -173,6 +173,7 @@ def test_calibrate_asks_and_writes_what_run_reads(
         (["scan", "--port", "/dev/none"], "cannot open /dev/none"),
         (["scan", "--port", "memory"], "expected a serial device"),
         (["scan", "--port", "x", "--baud", "9600"], "expected one of 1000000"),
+        (["wiggle", "--port", "x", "--ids", "1", "--family", "feetec"], "did you mean 'feetech'?"),
         (["wiggle", "--port", "x", "--ids", "1-"], "ids are '1-'"),
         (["wiggle", "--port", "x", "--ids", "3,3"], "each once"),
         (["wiggle", "--port", "x", "--ids", "1", "--degrees", "90"], "--degrees is 90"),
@@ -191,6 +192,10 @@ def test_calibrate_asks_and_writes_what_run_reads(
         (["camera"], "is missing"),
         (["camera", "configs/hardware/camera.yaml", "--file", "none.mp4"], "camera none.mp4: it cannot be opened"),
         (["emulate", "--link", "/proc/none"], "--link"),
+        (["emulate", "--mounting", "-1"], "--mounting is -1; expected a seed >= 0"),
+        (["emulate", "--pose-port", "99999"], "--pose-port is 99999; expected 1 to 65535, or 0 for none"),
+        (["emulate", "--seconds", "-1"], "--seconds is -1; expected > 0"),
+        (["replay", "none.jsonl", "--to", "-5"], "--to is -5; expected a time > 0 [s]"),
     ],
 )
 def test_wrong_options_are_one_clear_line(arguments: list[str], message: str) -> None:

@@ -18,10 +18,11 @@ from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, to_dict
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.commands.replay import resample
 from snake_gym.hardware.commands.run import drive
-from snake_gym.hardware.run.record import read_record
+from snake_gym.hardware.run.record import RecordWriter, read_record
 from snake_gym.hardware.run.run_config import RunConfig, plan_run
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import RESILIENT_SERVO
+from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.identification.fit import with_delay
 from snake_gym.simulation.identification.robot_fit import Miss, Proof, identify_robot, in_steps_of
@@ -149,6 +150,16 @@ def test_logs_that_do_not_belong_together_are_refused(tmp_path: Path, capsys: py
     assert not (tmp_path / "mine.yaml").exists()
 
 
+def test_a_log_of_a_spatial_robot_is_refused_by_its_name(tmp_path: Path) -> None:
+    log = tmp_path / "spatial.jsonl"
+    RecordWriter(log, SpatialSpec(name="snake_robot_iii"), None, {}).close("after all")
+    with pytest.raises(ConfigError) as refused:
+        main(["replay", str(log), "--no-plot"])
+    assert str(refused.value) == (
+        f"log {log} is of snake_robot_iii, a spatial robot; replay and identification are for planar robots"
+    )
+
+
 def test_a_run_that_gets_worse_is_an_objection_though_all_runs_together_get_better() -> None:
     def miss(degrees: float) -> Miss:
         return Miss(0.01, math.radians(degrees))
@@ -249,7 +260,7 @@ def test_logs_that_cannot_be_replayed_are_named(tmp_path: Path) -> None:
     for bad, message in [(blind, "no pose of the head"), (limp, "limp robot")]:
         with pytest.raises(ConfigError, match=rf"{tmp_path}/run.jsonl .*{message}"):
             resample(bad)
-    with pytest.raises(ConfigError, match=rf"{tmp_path}/run.jsonl has \d bus cycles; expected at least 10"):
+    with pytest.raises(ConfigError, match=rf"--to is 0.1: {tmp_path}/run.jsonl has \d bus cycles; .* 10, as up to 0"):
         resample(record, to_s=0.1)
     with pytest.raises(ConfigError, match="has 9 joints; expected 14"):
         replay(resample(record), load_robot("snakesys"))

@@ -70,7 +70,14 @@ def test_a_late_pose_is_where_the_robot_was() -> None:
 
 @pytest.mark.parametrize(
     ("plant", "message"),
-    [("nowhere", "expected module:NAME"), ("math:no", "has no attribute 'no'"), ("no.module:X", "No module named")],
+    [
+        ("nowhere", "expected module:NAME"),
+        ("math:no", "has no attribute 'no'"),
+        ("no.module:X", "No module named"),
+        ("os:path", "not a callable object; expected the name of a class, as snake_gym.simulation"),
+        ("os:getcwd", "too many positional arguments; expected the name of a class"),
+        ("builtins:print", "which makes a NoneType; expected the name of a class"),
+    ],
 )
 def test_a_plant_that_is_not_there_is_named(plant: str, message: str) -> None:
     config = build(ConnectionConfig, {"emulated": {"plant": plant}}, "connection")

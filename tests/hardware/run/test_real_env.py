@@ -365,7 +365,7 @@ def test_every_servo_gets_its_own_speed_limit(latch: Path, monkeypatch: pytest.M
     # them, and they follow when they answer again.
     monkeypatch.setattr(servo_bus, "LineTiming", partial(LineTiming, latency_s=0.1))
     connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch), priority=0)
-    limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0, max_lost_joints=9, command_timeout_s=5.0)
+    limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0, max_lost_joints=8, command_timeout_s=5.0)
     actuator = replace(RESILIENT_SERVO.actuator, speed_limit_rad_s=(0.5,) * 8 + (6.0,))
     connected = connect(connection, limits, replace(RESILIENT_SERVO, actuator=actuator), emulate)
     give_up_s, speeds = time.monotonic() + 60.0, [0] * 9

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError, build, load_yaml
 from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import straight_chain
+from snake_gym.hardware.calibration.procedures import ProcedureError, Side
+from snake_gym.hardware.commands.calibrate import calibrate
+from snake_gym.hardware.commands.emulate import mounted_at_random
 from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.pose.udp_json import UdpJson
@@ -161,3 +167,43 @@ def test_gaits_of_planar_robots_are_refused(tmp_path: Path, kind: str) -> None:
     for env_id, settings in (("SnakeGym/Real-v0", told), ("SnakeGym/SpatialWaypoints-v0", {"robot": ROBOT})):
         with pytest.raises(ConfigError, match=rf"{kind}, which is for planar robots.*expected .*multimodal"):
             gym.make(env_id, **settings, action={"kind": "residual", "controller": {"kind": kind}})
+
+
+class Onlooker:
+    """A guide who looks at the true robot: at yaw joints for its side, at pitch joints for what lies behind them."""
+
+    def __init__(self, plant: Any) -> None:
+        self.plant = plant
+
+    def say(self, line: str) -> None:
+        pass
+
+    def straighten(self) -> None:
+        pass
+
+    def watching(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def look(self, joint: int, servo_id: int) -> Side:
+        if III.axes()[servo_id - 1] == "yaw":
+            return "right" if self.plant.joint_angle()[servo_id - 1] > 0.0 else "left"
+        turns = [self.plant.data.body(f"link_{n}").xquat for n in (servo_id, servo_id + 1)]
+        behind, ahead = (Rotation.from_quat(turn, scalar_first=True).apply([1.0, 0.0, 0.0])[2] for turn in turns)
+        return "right" if behind < ahead else "left"  # x of each link points to the tail
+
+
+def test_a_robot_that_is_held_up_is_calibrated(tmp_path: Path) -> None:
+    """On the floor a middle servo would have to lift half the robot."""
+    truth = mounted_at_random(straight_chain(range(1, 29), 1.2, "SM8524BL"), 4)
+    config = build(RunConfig, load_yaml("configs/hardware/snake_robot_iii.yaml"), "config").connection
+    servos = emulate(config, III, truth, None)
+    driver = ServoBus(servos.host_transport(), clock=servos.clock)
+    ids, guide = [1, 2, 15, 16, 27, 28], Onlooker(servos.plant)
+    with pytest.raises(ProcedureError, match="servo 15 was not seen to move"):
+        calibrate(driver, [15], guide, "SM8524BL", limit_rad=1.0)
+    servos.plant.lift()
+    found = calibrate(driver, ids, guide, "SM8524BL", limit_rad=1.0, recentring="never")
+    assert found.direction.tolist() == truth.direction[[one - 1 for one in ids]].tolist()
+    np.testing.assert_allclose(found.zero_steps, truth.zero_steps[[one - 1 for one in ids]], atol=4)
+    servos.plant.lift(False)
+    assert servos.plant.head_pose()[3] < 0.2

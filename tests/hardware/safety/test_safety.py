@@ -145,6 +145,16 @@ def test_a_stall_of_the_torque_in_use_has_to_last_and_a_moving_joint_may_pull_wi
     assert reasons[-1] == f"joint 3 is stalled ({load})"
 
 
+def test_loads_at_the_turning_points_of_a_gait_are_no_stall() -> None:
+    """Still and loaded for a third of each second, then moving."""
+    monitor = HealthMonitor(SafetyLimits(), 1)
+    for cycle in range(round(60.0 / DT)):
+        turning = (cycle * DT) % 1.0 < 0.33
+        rate, load = (0.0, 1.0) if turning else (1.0, 0.3)
+        _, reason = monitor.check(health(load=np.full(1, load), rate=np.full(1, rate), n=1), DT)
+        assert reason is None
+
+
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [

@@ -368,6 +368,21 @@ def test_the_shipped_settings_notice_a_stall(tmp_path: Path) -> None:
     assert rig.body.stop_reason.startswith("joint 2 is stalled")
 
 
+def test_a_gait_that_swings_about_a_jammed_joint_s_angle_does_not_hide_the_stall(tmp_path: Path) -> None:
+    """The load is at its limit but for the moments in which the reference passes the joint; others swing along."""
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.run(1.0, np.zeros(4))
+    for beat in range(100):
+        if beat == 27:  # about the middle of its swing
+            rig.bus.jam(2)
+        rig.run(0.1, np.full(4, 0.7 * np.sin(2.4 * 0.1 * beat)), 0.02)
+        if rig.body.stop_reason is not None:
+            break
+    assert beat > 35
+    assert rig.body.stop_reason is not None and rig.body.stop_reason.startswith("joint 2 is stalled")
+
+
 @pytest.mark.parametrize("how", ["a reason", "Ctrl-C", "the emergency stop"])
 def test_the_way_up_can_be_interrupted_at_any_moment(tmp_path: Path, how: str) -> None:
     for after in range(0, 60, 6):
