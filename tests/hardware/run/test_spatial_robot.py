@@ -18,7 +18,7 @@ from snake_gym.config import ConfigError, build, load_yaml
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import straight_chain
-from snake_gym.hardware.calibration.procedures import ProcedureError, Side
+from snake_gym.hardware.calibration.procedures import Side
 from snake_gym.hardware.commands.calibrate import calibrate
 from snake_gym.hardware.commands.emulate import mounted_at_random
 from snake_gym.hardware.commands.emulated_robot import emulate
@@ -193,14 +193,11 @@ class Onlooker:
 
 
 def test_a_robot_that_is_held_up_is_calibrated(tmp_path: Path) -> None:
-    """On the floor a middle servo would have to lift half the robot."""
     truth = mounted_at_random(straight_chain(range(1, 29), 1.2, "SM8524BL"), 4)
     config = build(RunConfig, load_yaml("configs/hardware/snake_robot_iii.yaml"), "config").connection
     servos = emulate(config, III, truth, None)
     driver = ServoBus(servos.host_transport(), clock=servos.clock)
     ids, guide = [1, 2, 15, 16, 27, 28], Onlooker(servos.plant)
-    with pytest.raises(ProcedureError, match="servo 15 was not seen to move"):
-        calibrate(driver, [15], guide, "SM8524BL", limit_rad=1.0)
     servos.plant.lift()
     found = calibrate(driver, ids, guide, "SM8524BL", limit_rad=1.0, recentring="never")
     assert found.direction.tolist() == truth.direction[[one - 1 for one in ids]].tolist()
