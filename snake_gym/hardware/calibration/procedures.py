@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 _MARGIN_STEPS = 16  # a range that comes so near to the encoder's zero counts as passing it
 _QUIET_S, _BAUD_SETTLE_S = 0.15, 0.05
 _ATTEMPTS = 3
-_PATIENCE_S = 0.5
+_READINGS = 5
 
 
 class ProcedureError(RuntimeError):
@@ -128,9 +128,10 @@ def set_register(bus: ServoBus, servo_id: int, name: str, value: int) -> None:
 def read_positions(bus: ServoBus, ids: Sequence[int]) -> dict[int, int]:
     """Return present positions [steps] by ID; servos that are silent are asked again for a moment, as answers come
     too late on a busy computer. Raises ProcedureError naming those that do not answer."""
-    found, give_up_s = dict(bus.read_block(ids, "present_position").values), bus.clock.now() + _PATIENCE_S
-    while (silent := [one for one, told in found.items() if told is None]) and bus.clock.now() < give_up_s:
-        found |= bus.read_block(silent, "present_position").values
+    found = dict(bus.read_block(ids, "present_position").values)
+    for _ in range(_READINGS):
+        if silent := [one for one, told in found.items() if told is None]:
+            found |= bus.read_block(silent, "present_position").values
     return {one: told["present_position"] for one, told in _all_of(found).items()}
 
 
