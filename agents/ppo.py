@@ -50,8 +50,7 @@ class PPO(stable_baselines3.PPO):
     ``max_grad_norm``: one bound of the gradient, or bounds of its parts {actor, critic}. ``mirror``: share of each
     minibatch that is mirrored, by ``reflection``. ``bfloat16``: the update multiplies matrices with eight bits of
     mantissa where the processor can (``multiplies_bfloat16``); weights, losses and what the policy does in the env stay
-    in float32. A policy with state-dependent
-    exploration is updated by SB3's code.
+    in float32. A policy with state-dependent exploration is updated by SB3's code.
     """
 
     reflection: Reflection | None = None

@@ -20,7 +20,6 @@ from snake_gym.spatial.mjcf import write_mjcf
 _HELD_NMS_RAD = 1e4
 """Damping of a jammed joint: it creeps by less than a milliradian in a second."""
 _SLACK = 1e-6
-_GRAVITY_M_S2 = -9.81
 
 
 class SpatialPlant:
@@ -42,6 +41,7 @@ class SpatialPlant:
     ) -> None:
         self.spec = spec
         self.model = mujoco.MjModel.from_xml_string(write_mjcf(spec))
+        self._gravity = float(self.model.opt.gravity[2])
         self.data = mujoco.MjData(self.model)
         joints = [self.model.joint(f"joint_{j + 1}") for j in range(spec.n_joints)]
         self._at = np.array([one.qposadr[0] for one in joints])
@@ -111,7 +111,7 @@ class SpatialPlant:
 
     def lift(self, is_lifted: bool = True) -> None:
         """Hold the robot up, free of its weight and of the ground, or put it down as it is bent."""
-        self.model.opt.gravity[2] = 0.0 if is_lifted else _GRAVITY_M_S2
+        self.model.opt.gravity[2] = 0.0 if is_lifted else self._gravity
         self.bend(self.joint_angle())
         if is_lifted:
             self.data.qpos[2] += self.spec.length_m

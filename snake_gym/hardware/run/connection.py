@@ -155,7 +155,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: AnyRobot, emul
     """Open the connection that the settings name. Raises ConfigError for errors that the user can correct."""
     calibration = _calibration(config, spec)
     limits = limits.of_model(calibration.model)
-    if limits.max_lost_joints >= spec.n_joints:
+    if limits.max_lost_joints >= max(spec.n_joints, SafetyLimits.max_lost_joints + 1):
         raise ConfigError(
             f"safety.max_lost_joints is {limits.max_lost_joints}; expected fewer than the {spec.n_joints} joints of "
             f"{spec.name}"

@@ -91,16 +91,15 @@ def plan_run(config: RunConfig) -> Plan:
         contract = file_contract(loaded, config.robot, config.course.tracked_point)
         notes = robot_note(loaded.spec, contract.robot), _task_note("trained", loaded.contract.env.id)
         return Plan(loaded, contract, loaded.name, _told(notes))
-    by_name = policy in CONTROLLERS
-    for source in sorted(_SOURCES & controller.keys()):
+    by_name, sources = policy in CONTROLLERS, sorted(_SOURCES & controller.keys())
+    for source in sources:
         if not by_name or controller[source] != policy:
             raise ConfigError(
                 f"policy is {policy!r}, but controller.{source} is {controller[source]!r}; expected one of them alone"
             )
     if by_name:
         robot = robot_of(config)
-        is_told = bool(_SOURCES & controller.keys())
-        named = "tuned" if not is_told and _is_tuned(policy, robot) else "kind"
+        named = "tuned" if not sources and _is_tuned(policy, robot) else "kind"
         return _plan_controller(config, {named: policy, **controller})
     if policy.endswith((".yaml", ".yml")):
         return _plan_controller(config, {"file": policy, **controller})

@@ -117,9 +117,8 @@ def let_follow(bus: ServoBus, calibration: Calibration, joint: int, torque_limit
     return bus.write_register(calibration.ids[joint], "torque_limit", round(full * torque_limit))
 
 
-def _late(bus: ServoBus) -> str:
-    """Return a cause of silence other than the servos, or nothing."""
-    n_late = bus.counters.late
+def late_note(n_late: int) -> str:
+    """Return the cause of silence where ``n_late`` answers came too late, to be added to a message; or nothing."""
     return f" ({n_late} answers came too late: this computer or its adapter is too busy)" if n_late else ""
 
 
@@ -148,13 +147,13 @@ def raise_torque(
             while not bus.write_register(servo_id, "torque_limit", round(full * share)):
                 raise_if_interrupted(interrupted)
                 if bus.clock.now() > give_up_s:
-                    raise BringUpError(f"servo {servo_id} does not take a torque limit{_late(bus)}")
+                    raise BringUpError(f"servo {servo_id} does not take a torque limit{late_note(bus.counters.late)}")
         if part == 0:  # the goal is the present position, and switches the torque on
             bus.write_targets(ids, steps, speeds)
             on = bus.torque(ids, True)
             if not all(on.values()):
                 silent = ", ".join(str(one) for one, known in on.items() if not known)
-                raise BringUpError(f"servos {silent} do not switch their torque on{_late(bus)}")
+                raise BringUpError(f"servos {silent} do not switch their torque on{late_note(bus.counters.late)}")
         end_s = bus.clock.now() + ramp_time_s / _RAMP_STEPS
         while (left_s := end_s - bus.clock.now()) > 0.0:
             raise_if_interrupted(interrupted)

@@ -31,6 +31,7 @@ from snake_gym.hardware.safety.bring_up import (
     check_health,
     check_range,
     find_missing,
+    late_note,
     let_follow,
     raise_if_interrupted,
     raise_torque,
@@ -259,12 +260,9 @@ class ServoBody:
 
     def _excuse(self) -> str:
         """Return the cause of silence since all servos have answered, where it is not the servos; else nothing."""
-        n_late = self.bus.counters.late - self._n_late
         if self._late_s > _BUSY_S:
             return f" (this computer was late by {1e3 * self._late_s:.0f} ms: it is too busy)"
-        if n_late:
-            return f" ({n_late} answers came too late: this computer or its adapter is too busy)"
-        return ""
+        return late_note(self.bus.counters.late - self._n_late)
 
     def _look_after_absent(self) -> None:
         """Send no goals to servos that may have restarted; let those that are back follow again."""

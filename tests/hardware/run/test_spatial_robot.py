@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import time
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from snake_gym.interface.policy_file import load_policy
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spatial_kinematics import base_frame, rotation_of
 from snake_gym.robot.spatial_spec import load_spatial_robot
+from tests.hardware.commands.test_emulate import Neighbour
 from tests.hardware.raw_driver import PING, READ, WRITE, RawDriver
 
 pytest.importorskip("mujoco")
@@ -169,20 +169,11 @@ def test_gaits_of_planar_robots_are_refused(tmp_path: Path, kind: str) -> None:
             gym.make(env_id, **settings, action={"kind": "residual", "controller": {"kind": kind}})
 
 
-class Onlooker:
+class Onlooker(Neighbour):
     """A guide who looks at the true robot: at yaw joints for its side, at pitch joints for what lies behind them."""
 
     def __init__(self, plant: Any) -> None:
         self.plant = plant
-
-    def say(self, line: str) -> None:
-        pass
-
-    def straighten(self) -> None:
-        pass
-
-    def watching(self) -> AbstractContextManager[object]:
-        return nullcontext()
 
     def look(self, joint: int, servo_id: int) -> Side:
         if III.axes()[servo_id - 1] == "yaw":
