@@ -46,7 +46,6 @@ from snake_gym.controllers.cc import CcConfig, NeighbourGains, neighbour_gains
 from snake_gym.controllers.fault_detection import (
     FREE,
     LOCKED,
-    SLOW,
     WEAK,
     FaultDetector,
     FaultDetectorConfig,
@@ -55,7 +54,6 @@ from snake_gym.controllers.fault_detection import (
     known_kind,
 )
 from snake_gym.controllers.guidance import PointOfSight
-from snake_gym.controllers.learned_detection import LearnedDetector, LearnedDetectorConfig
 from snake_gym.controllers.nominal_joint import NominalJoints
 from snake_gym.controllers.serpenoid import Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
@@ -95,8 +93,8 @@ class FaultAwareConfig(CcConfig):
     """Rate at which the lasting error of a healthy joint is averaged and taken off its reference; 0: never."""
     weak_counts: Share = 0.5
     """Share of a failed joint that a weak one counts for."""
-    detector: FaultDetectorConfig | LearnedDetectorConfig = field(default_factory=FaultDetectorConfig)
-    """Settings of the detector: {kind: model, ...} or {kind: learned, file: ...}."""
+    detector: FaultDetectorConfig = field(default_factory=FaultDetectorConfig)
+    """Settings of the detector of failed joints."""
 
 
 @register_controller("fault_aware", FaultAwareConfig)
@@ -113,10 +111,7 @@ class FaultAware(Gait):
         super().__init__(config, spec, per_world)
         self._wave = Wave(self.parameter, spec.n_joints)
         self._guidance = PointOfSight(spec, config.tracked_point)
-        chosen = config.detector
-        self.detector: FaultDetector | LearnedDetector = (
-            LearnedDetector(chosen, spec) if isinstance(chosen, LearnedDetectorConfig) else FaultDetector(chosen, spec)
-        )
+        self.detector = FaultDetector(config.detector, spec)
         self._nominal = NominalJoints(spec)
         # Moment of each joint about the middle of the robot, -1 at the tail to 1 at the head
         self._lever = np.linspace(-1.0, 1.0, spec.n_joints) if spec.n_joints > 1 else np.zeros(1)
@@ -137,7 +132,7 @@ class FaultAware(Gait):
         kind = known_kind(self.detector.update(watched, measurement, dt_s), measurement)
         if measurement.centre_xy_w is None:
             measurement = measurement._replace(centre_xy_w=tracked_point(self.spec, measurement, "centre"))
-        weak = (kind == WEAK) | (kind == SLOW)
+        weak = kind == WEAK
         if (self.parameter["trim_hz"] > 0.0).any():
             self._average_error(state, watched["reference"], measurement, dt_s, begins)
         locked, loose = kind == LOCKED, (kind == FREE) + self.parameter["weak_counts"][..., None] * weak

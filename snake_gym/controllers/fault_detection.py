@@ -29,10 +29,10 @@ from snake_gym.controllers.nominal_joint import Interval, JointIntervals, Nomina
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET = 0.0, 1.0, 2.0, 3.0, 4.0, 5.0
-"""Codes of the estimate; floats, like all of a controller's state. This detector names the first four."""
+HEALTHY, LOCKED, FREE, WEAK = 0.0, 1.0, 2.0, 3.0
+"""Codes of the estimate; floats, like all of a controller's state."""
 KIND_NAMES = ("healthy", "locked", "free", "weak")
-"""Names of these four, in the order of their codes."""
+"""Their names, in the order of the codes."""
 
 BoolArray = NDArray[np.bool_]
 
@@ -50,7 +50,7 @@ class FaultDetectorConfig(Settings):
     """Settings of the fault detector that compares each joint with the nominal servo."""
 
     kind: Literal["model"] = "model"
-    """This detector; ``learned`` is the other."""
+    """The only detector."""
     alarm: Annotated[float, Range(1.0, 1e3)] = 9.0
     """Log likelihood ratio at which a joint counts as failed; a larger one is later and has fewer false alarms."""
     angle_noise_rad: Share = 0.01

@@ -16,8 +16,7 @@ from snake_gym.controllers.sjc import Sjc, SjcConfig
 from tests.controllers.worlds import N_JOINTS, SPEC, random_world, take_world
 
 KINDS = [kind for kind, controller in CONTROLLERS.items() if not getattr(controller, "spatial", False)]
-LEARNED = {"kind": "fault_aware", "detector": {"kind": "learned"}}
-SETTINGS: list[dict[str, Any]] = [*({"kind": kind} for kind in KINDS), LEARNED]
+SETTINGS: list[dict[str, Any]] = [{"kind": kind} for kind in KINDS]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,14 +112,6 @@ def test_a_tuned_file_gives_the_settings(tmp_path: Path) -> None:
         ({"kind": "sjc", "amplitude_rad": -1}, r"controller.amplitude_rad is -1; expected in \[0, 3.14159\]"),
         ({"kind": "cpg", "amplitude_rad": 0}, r"controller.amplitude_rad is 0; expected in \[1e-06, pi\]"),
         ({"kind": "fault_aware", "detector": {"alarm": 0}}, r"controller.detector.alarm is 0; expected in \[1, 1000\]"),
-        (
-            {"kind": "fault_aware", "detector": {"kind": "learnt"}},
-            "controller.detector.kind is 'learnt'; expected one of 'model', 'learned'; did you mean 'learned'",
-        ),
-        (
-            {"kind": "fault_aware", "detector": {"kind": "learned", "alarm": 9}},
-            r"controller.detector.alarm is 9; .*0.5",
-        ),
         ({"file": "nowhere/sjc.yaml"}, "nowhere/sjc.yaml does not exist"),
     ],
 )

@@ -240,10 +240,6 @@ RESEALED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda c: c["action"]["settings"].update(controller={"kind": "reflex", "controller": {"tuned": "../cc"}}),
         "names tuned: '../cc'",
     ),
-    "detector of a file": (
-        lambda c: c["action"]["settings"]["controller"].update(detector={"kind": "learned", "file": "configs/../../x"}),
-        "names file: 'configs/../../x'",
-    ),
     "weights elsewhere": (lambda c: c["weights"].update(file="../policy.safetensors"), "expected a plain file name"),
     "env of a module": (lambda c: c["env"].update(id="evil:SnakeGym/X-v0"), "expected the plain name of an env"),
     "another format": (lambda c: c.update(format="snake_gym policy file 9"), "its format is 'snake_gym policy file 9'"),

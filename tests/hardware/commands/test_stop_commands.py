@@ -231,14 +231,6 @@ def test_the_benchmark_measures_how_long_torque_outlives_a_process(how: str, wit
         assert f"torque was off after {took_ms['max']:.0f} ms at worst; expected at most 0 ms" in done.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("loop", ["guard", "driver"])
-def test_the_benchmark_of_the_bus_tells_how_old_samples_are(loop: str) -> None:
-    done = benchmark("servo_bus", "--minutes", "0.02", "--servos", "3", "--loop", loop)
-    age_ms = json.loads(done.stdout)["sample_age_ms"]
-    assert 0.0 < age_ms["p50"] <= age_ms["p99.9"] <= age_ms["max"] < 60_000.0
-
-
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 
