@@ -16,10 +16,13 @@ from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pytest
+from stable_baselines3 import PPO
 
 from papers.__main__ import main as papers_main
 from snake_gym.__main__ import main as snake_gym_main
+from snake_gym.config import dump_yaml, to_dict
 from snake_gym.config.settings import declared_types
+from snake_gym.envs import SnakeEnv
 from snake_gym.envs.tables import groups, setting_rows, write_page
 from snake_gym.hardware.__main__ import main as hardware_main
 from snake_gym.registry import TASKS, find_task
@@ -287,14 +290,18 @@ def test_the_page_of_comparisons_runs(
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "comparing.md").read_text()
     model, export, seam, searched = (text.split("```")[0] for text in page.split("```python\n")[1:])
-    for snippet in (model, export, seam):
+    (tmp_path / "saved_model.py").write_text(model)
+    env = SnakeEnv("SnakeGym/Waypoints-v0", action={"kind": "gait"}, time_limit_s=4.0)
+    PPO("MlpPolicy", env, n_steps=64).save("model.zip")
+    dump_yaml(to_dict(env.core.config), "env.yaml")
+    for snippet in (export, seam):
         exec(snippet, {"__name__": "page"})
     exec(searched, {})
     assert re.search(r"\d m, -?\d+\.\d\d of cc", capsys.readouterr().out)
-    told = re.findall(r"^snake-gym (evaluate --policy \w+=(?:model|policy)\..*)$", page, re.MULTILINE)
-    assert len(told) == 3
+    told = re.findall(r"^snake-gym (evaluate --policy (?:mine|onnx)=\S+ --env .*)$", page, re.MULTILINE)
+    assert len(told) == 2
     short = ["--episodes", "3", "--set", "resamples=100", "--no-pictures", "--controllers", "none"]
     for i, command in enumerate(told):
         assert snake_gym_main([*shlex.split(command), *short, "--out", f"out{i}"]) == 0
-    assert snake_gym_main(["evaluate", "--check", "out0", "--trust", "--policy", "mine=model.zip", "--rows", "2"]) == 0
+    assert snake_gym_main(["evaluate", "--replay", "out0", "--policy", "mine=saved_model.py:make", "--rows", "2"]) == 0
     assert snake_gym_main(["evaluate", "--table", "out0/results.json", "out1/results.json"]) == 0

@@ -7,7 +7,7 @@
     snake-gym evaluate --config configs/benchmark/obstacle_field.yaml --sweep
     snake-gym evaluate --policy a=runs/a --policy b=runs/b --jobs 2    policies side by side, in processes
     snake-gym evaluate --config FILE --freeze              from now on, other scenarios than today's are an error
-    snake-gym evaluate --check FOLDER --policy mine=PATH   rows of somebody's results, played again
+    snake-gym evaluate --replay FOLDER --policy mine=PATH  rows of an evaluation, played again
     snake-gym evaluate --table A/results.json B/results.json
 
 Without --config, policies play on the robot and in the env that they were trained with (--env: in those settings),
@@ -33,18 +33,10 @@ from rich.table import Table
 
 from snake_gym.benchmark.comparison import compare
 from snake_gym.benchmark.oracle import oracle_entrant
-from snake_gym.benchmark.others_results import (
-    check_rows,
-    check_step_told,
-    drift_note,
-    missing_notes,
-    read_results,
-    recorded_controllers,
-    shared_table,
-)
 from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
 from snake_gym.benchmark.parallel import play_in_jobs, play_only
 from snake_gym.benchmark.policy_fit import tune_options
+from snake_gym.benchmark.replay import code_note, read_results, recorded_controllers, replay_rows, shared_table
 from snake_gym.benchmark.scenarios import (
     ORACLES,
     BenchmarkConfig,
@@ -67,6 +59,7 @@ from snake_gym.config import (
     apply_overrides,
     build,
     build_over,
+    choose,
     find_config,
     load_yaml,
     merge,
@@ -90,7 +83,7 @@ from snake_gym.robot.presets import PRESETS
 
 DEMO = Path("configs", "benchmark", "demo.yaml")
 _ROWS = 8
-"""Number of rows of each policy that --check replays."""
+"""Rows of each policy that --replay plays."""
 _SAY_WHICH = "say what to play: --env FILE (settings of an env, as configs/env/locked_joints.yaml) or --config FILE"
 
 
@@ -100,8 +93,8 @@ def main(argv: list[str] | None = None) -> int:
     if args.progress is not None:
         end_with_parent()
     load_plugins(args.plugin)
-    if args.check is not None:
-        return check(args.check, named_policies(args.policy or []), args.rows or _ROWS, args.trust)
+    if args.replay is not None:
+        return replay(args.replay, named_policies(args.policy or []), args.rows or _ROWS)
     if args.table is not None:
         show(shared_table(args.table))
         return 0
@@ -109,14 +102,14 @@ def main(argv: list[str] | None = None) -> int:
     if args.only is not None:
         config = read_config(args)
         scenarios = make_scenarios(config)
-        entrants = make_entrants(config, scenarios, args.trust)
+        entrants = make_entrants(config, scenarios)
         play_only(args.only, entrants, scenarios, args.out, args.fresh, args.progress, config.replicates)
         return 0
 
     def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
         if not args.policy:
             check_trained(config.policies)
-        entrants = make_entrants(config, scenarios, args.trust)
+        entrants = make_entrants(config, scenarios)
         in_jobs = args.jobs is not None or args.ray is not None
         if in_jobs:
             words = sys.argv[1:] if argv is None else argv
@@ -208,8 +201,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
     add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of those of the config")
     add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file, policy.onnx, "
-        "FILE.py:CLASS, module:FACTORY, or (with --trust) model.zip[+vecnormalize.pkl] or policy.pt")  # fmt: skip
-    add("--trust", action="store_true", help="load policies of Stable-Baselines3 and TorchScript, which execute code")
+        "FILE.py:CLASS or module:FACTORY")  # fmt: skip
     add("--classical-only", action="store_true", help="without the config's learned policies")
     add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
     add("--oracle", action="store_true", help="with oracle and oracle_next, which see the truth: regret to them")
@@ -224,8 +216,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
     add("--check-step", action="store_true", help="play some scenarios at half the physics step too")
     add("--no-pictures", action="store_true", help="no plots and replays")
-    add("--check", type=Path, metavar="FOLDER", help="replay some rows of somebody's results (with --policy, --rows)")
-    add("--rows", type=int, metavar="N", help=f"rows of each policy that --check replays (default: {_ROWS})")
+    add("--replay", type=Path, metavar="FOLDER", help="play some rows of an evaluation again (with --policy, --rows)")
+    add("--rows", type=int, metavar="N", help=f"rows of each policy that --replay plays (default: {_ROWS})")
     add("--table", type=Path, nargs="+", metavar="RESULTS", help="one table of several results.json, or their folders")
     add_plugin_option(parser)
     add_job_options(parser)
@@ -234,7 +226,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.freeze and (args.set or args.env or args.robot or args.policy or args.episodes or args.seed is not None):
         parser.error("--freeze takes the config as it stands; expected no other option than --config")
-    beside = {"check": ("policy", "rows", "trust"), "table": ()}
+    beside = {"replay": ("policy", "rows"), "table": ()}
     for asked, fits in beside.items():
         given = [name for name in vars(args) if vars(args)[name] != parser.get_default(name)]
         others = [name for name in given if name not in (asked, "plugin", *fits)]
@@ -242,73 +234,47 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
             parser.error(f"--{asked} does not go with --{others[0].replace('_', '-')}")
     if args.sweep and (args.jobs is not None or args.ray is not None):
         parser.error("--sweep does not go with --jobs and --ray")
-    if args.rows is not None and args.check is None:
-        parser.error("--rows goes with --check")
+    if args.rows is not None and args.replay is None:
+        parser.error("--rows goes with --replay")
     if args.rows is not None and args.rows < 1:
         parser.error(f"--rows is {args.rows}; expected at least 1")
     return args
 
 
-def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> int:
-    """Replay ``n_rows`` rows of each policy in an evaluation's folder, and print which are equal.
+def replay(folder: Path, given: Mapping[str, str], n_rows: int) -> int:
+    """Play ``n_rows`` rows of each policy of an evaluation's folder again; return 1 unless all are equal.
 
-    Returns 1 if any is not, if a policy is not there or is another one, or if the folder does not agree with itself.
-
-    Learned policies are those ``given``, path by name, or where the evaluation had them. Code of somebody else is
-    played only if it is given.
+    Learned policies are those ``given``, path by name, or where the evaluation had them. Code is played only if given.
     """
     results = read_results(folder)
+    if (note := code_note(results.summary)) is not None:
+        print(f"note: {note}")
+    entrants = recorded_controllers(results)
+    learned = [name for name, each in results.summary["policies"].items() if each["kind"] == "learned"]
     for name in given:
-        if results.summary["policies"].get(name, {}).get("kind") != "learned":
-            learned = [name for name, each in results.summary["policies"].items() if each["kind"] == "learned"]
-            raise ConfigError(f"{folder} has no learned policy {name!r}; it has {', '.join(learned) or 'none'}")
-    notes, faults, entrants = list(results.notes()), list(results.faults()), recorded_controllers(results)
-    known: list[Entrant] = []
-    for name in (name for name, each in results.summary["policies"].items() if each["kind"] == "learned"):
-        if name not in {**given, **results.config.policies}:
-            continue  # one of the faults: it is of another kind by the settings
-        told = results.config.policies.get(name, "")
-        paths = training_paths(name, given[name]) if name in given else (told,) if isinstance(told, str) else told
+        choose(name, learned, "--policy")
+    for name in learned:
+        paths = training_paths(name, given.get(name, results.config.policies.get(name, ())))
+        if not paths or (name not in given and any(is_foreign(path) or not Path(path).exists() for path in paths)):
+            raise ConfigError(f"{folder} does not hold policy {name}: give --policy {name}=PATH, with its present path")
         digests = results.summary["policies"][name].get("policy")
-        digests = digests if isinstance(digests, list) else [digests]
-        if len(paths) != len(digests):
-            counts = f"{len(digests)} trainings in the results, {len(paths)} in {given.get(name, 'its config.yaml')}"
-            if name in given:
-                raise ConfigError(f"policy {name} has {counts}")
-            faults.append(f"{name} is not checked: {counts}; give --policy {name}=PATH")
-            continue
-        if name not in given and any(not path or is_foreign(path) or not Path(path).exists() for path in paths):
-            asked = shlex.quote(f"{name}={paths[0]}")
-            faults.append(f"{name} is not checked: give --policy {asked}, with its present path")
-            continue
         for training, path in enumerate(paths):
-            policy = load_policy(name, path, trust)
-            entrant = replace(learned_entrant(name, policy, results.scenarios), training=training)
-            if entrant.identity["policy"] != digests[training]:
-                faults.append(f"{path} is another policy than that of the results, by its digest")
-            entrants.append(entrant)
-            known += [] if is_foreign(path) else [entrant]
-    faults += [f"results.json has no note {note!r}" for note in missing_notes(results, known)]
-    faults += [fault for entrant in entrants for fault in check_step_told(results, entrant)]
-    for line in [*(f"note: {note}" for note in notes), *(f"wrong: {fault}" for fault in faults)]:
-        print(line)
+            entrant = learned_entrant(name, load_policy(name, path), results.scenarios)
+            if entrant.identity["policy"] not in (digests if isinstance(digests, list) else [digests]):
+                raise ConfigError(f"{path} is another policy than {name} of {folder}, by its digest")
+            entrants.append(replace(entrant, training=training))
     found = []
     for entrant in entrants:
-        replayed = list(check_rows(results, entrant, n_rows))
-        for row in replayed:
-            state = "equal" if row.difference is None else f"not equal, here in brackets: {row.difference}"
-            print(f"{row.name}: {state}")
-        if (note := drift_note(entrant.name, replayed)) is not None:
-            print(f"note: {note}")
-        found += replayed
-    equal = sum(row.difference is None for row in found)
-    print(f"{equal} of {len(found)} rows are equal")
-    return 0 if equal == len(found) > 0 and not faults else 1
+        for row, difference in replay_rows(results, entrant, n_rows):
+            print(f"{row}: {'equal' if difference is None else f'not equal, here in brackets: {difference}'}")
+            found.append(difference is None)
+    print(f"{sum(found)} of {len(found)} rows are equal")
+    return 0 if found and all(found) else 1
 
 
-def load_policy(name: str, path: str, trust: bool = False) -> TrainedPolicy:
-    """Return the policy of a policy file, or of another kind; ``trust``: also where loading may execute code."""
-    return load_own(name, path, trust) if is_foreign(path) else policy_file.load_policy(path)
+def load_policy(name: str, path: str) -> TrainedPolicy:
+    """Return the policy of a policy file, or of another kind."""
+    return load_own(name, path) if is_foreign(path) else policy_file.load_policy(path)
 
 
 def check_trained(policies: Mapping[str, str | Sequence[str]]) -> None:
@@ -321,14 +287,14 @@ def check_trained(policies: Mapping[str, str | Sequence[str]]) -> None:
                 raise ConfigError(f"{missing}{demo}; --classical-only compares without learned policies")
 
 
-def make_entrants(config: BenchmarkConfig, scenarios: Scenarios, trust: bool = False) -> list[Entrant]:
+def make_entrants(config: BenchmarkConfig, scenarios: Scenarios) -> list[Entrant]:
     """Return the learned policies and the classical controllers of a benchmark, the learned ones first."""
     entrants: list[Entrant] = []
     loaded: dict[str, TrainedPolicy] = {}
     for name, given in config.policies.items():
         paths = training_paths(name, given)
         labels = training_names(paths)
-        trained = {path: load_policy(name, path, trust) for path in paths}
+        trained = {path: load_policy(name, path) for path in paths}
         check_distinct(name, trained)
         loaded[name] = trained[paths[0]]
         for i, policy in enumerate(trained.values()):
@@ -355,7 +321,7 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     if own:
         found = [(name, training_paths(name, given)) for name, given in policies.items()]
         trained = {
-            name if len(paths) == 1 else f"{name} ({path})": load_policy(name, path, args.trust)
+            name if len(paths) == 1 else f"{name} ({path})": load_policy(name, path)
             for name, paths in found
             for path in paths
         }

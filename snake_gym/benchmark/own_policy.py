@@ -1,8 +1,7 @@
-"""Policies that this project did not train, checked wherever foreign code runs: errors name the policy and the fault.
+"""Policies that this project did not train: the user's own code, and ONNX models.
 
-``FILE.py:NAME`` and ``module:NAME`` are code of the user, who names it on the command line. ``model.zip`` (of
-Stable-Baselines3) and ``policy.pt`` (TorchScript) can execute code, and are loaded only if the user trusts them.
-``policy.onnx`` executes nothing.
+``FILE.py:NAME`` and ``module:NAME`` are code that the user names on the command line. ``policy.onnx`` executes nothing.
+Errors name the policy and the fault, wherever foreign code runs.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gymnasium import Env
 from gymnasium.spaces import Box, Space
@@ -39,39 +38,18 @@ _EXPECTED: dict[str, tuple[Any, str]] = {
 """Attribute -> its type, and what is expected."""
 
 
-class Format(NamedTuple):
-    """Kind of file that other libraries write."""
-
-    loader: str
-    """Module and function that make the policy of a path."""
-    danger: str | None = None
-    """What loading does that needs the user's trust; None: it executes nothing."""
-
-
-FORMATS = {
-    ".onnx": Format("agents.onnx_policy:OnnxPolicy"),
-    ".zip": Format("agents.trusted_policy:Sb3Policy", "loading a Stable-Baselines3 zip unpickles it"),
-    ".pt": Format("agents.trusted_policy:TorchScriptPolicy", "a TorchScript archive is a program"),
-}
-"""Ending of a file's name -> its format."""
-
-
 def is_code(path: str) -> bool:
     """Return True if ``path`` names an object of the user's own, ``FILE.py:NAME`` or ``module:NAME``, which is code."""
     return ":" in path and not Path(path).exists()
 
 
 def is_foreign(path: str) -> bool:
-    """Return True if ``path`` is code, or a file of a format that others write."""
-    return is_code(path) or _split(path)[0].suffix in FORMATS
+    """Return True if ``path`` is code, or an ONNX model."""
+    return is_code(path) or Path(path).suffix == ".onnx"
 
 
-def load_own(name: str, path: str, trust: bool = False) -> OwnPolicy:
-    """Return the policy ``name`` of a path that ``is_foreign``.
-
-    Raises ConfigError for what is missing or wrong, and for a file that needs ``trust`` without it; then nothing of it
-    is read.
-    """
+def load_own(name: str, path: str) -> OwnPolicy:
+    """Return the policy ``name`` of a path that ``is_foreign``. Raises ConfigError for what is missing or wrong."""
     what = f"policy {name}={path}"
     if is_code(path):
         if not path.rpartition(":")[0].endswith(".py"):
@@ -81,28 +59,11 @@ def load_own(name: str, path: str, trust: bool = False) -> OwnPolicy:
             raise ConfigError(f"{what} is {show(made)}; expected a class or a function")
         sources = _sources(made)
         return OwnPolicy(what, made, _takes_env(made), sources, digest(path, *sources.values()))
-    file, statistics = _split(path)
-    for each in (file, statistics):
-        if each is not None and not each.is_file():
-            guess = None if each.exists() else near_path(each, (each.suffix,))
-            raise ConfigError(
-                f"{what}: {each} {'is no file' if each.exists() else 'does not exist'}"
-                + (f"; did you mean {str(guess)!r}?" if guess else "")
-            )
-    loader, danger = FORMATS[file.suffix]
-    if danger is None and statistics is not None:
-        danger = "loading statistics of VecNormalize unpickles them"
-    if danger is not None and not trust:
-        raise ConfigError(
-            f"{what}: {danger}, which may execute code that somebody put there; give --trust if you know where it "
-            "comes from, or play a policy file (docs/policy_file.md) or an ONNX model, which execute nothing"
-        )
-    if danger is not None:
-        _reach_working_folder()  # a policy class of the user's own is found where he trained it
-    module, _, maker = loader.partition(":")
-    policy = OwnPolicy(what, partial(getattr(import_module(locate(module)), maker), file, statistics))
-    policy.notes = tuple(policy._own.notes)
-    return policy
+    file = Path(path)
+    if not file.is_file():
+        guess = near_path(file, (file.suffix,))
+        raise ConfigError(f"{what}: {file} does not exist" + (f"; did you mean {str(guess)!r}?" if guess else ""))
+    return OwnPolicy(what, partial(import_module(locate("agents.onnx_policy")).OnnxPolicy, file))
 
 
 class OwnPolicy:
@@ -127,7 +88,6 @@ class OwnPolicy:
         self.observation_space: Box | None = None
         self.action_space: Space[Any] | None = None
         self.digest: str | None = None
-        self.notes: tuple[str, ...] = ()
         if takes_env:
             self._take(make, _ENV)
         else:
@@ -185,15 +145,6 @@ class OwnPolicy:
     def _failure(self, part: str, error: BaseException) -> ConfigError:
         told = part == "it" and isinstance(error, ConfigError)  # which says by itself what is wrong
         return describe_failure(self._what if told else f"{self._what}: {part}", error, *self._sources)
-
-
-def _split(path: str) -> tuple[Path, Path | None]:
-    """Return the file of ``MODEL+STATISTICS`` and that of the statistics; a bare file name lies beside the model."""
-    model, plus, other = path.rpartition("+")
-    if not plus or Path(path).exists() or Path(model).suffix not in FORMATS:
-        return Path(path), None
-    statistics = Path(other)
-    return Path(model), Path(model).with_name(other) if statistics.name == other else statistics
 
 
 def _takes_env(made: Callable[..., Any]) -> bool:

@@ -307,7 +307,7 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     if isinstance(policy, OwnPolicy):
         policy = policy.in_env(lambda: SnakeEnv(scenarios.env_id, config=core.config), spaces[1])
         identity, kept = {"policy": policy.digest}, policy.digest is not None
-        entrant = replace(entrant, identity=identity, is_kept=kept, notes=policy.notes)
+        entrant = replace(entrant, identity=identity, is_kept=kept)
     for what, own_space, here_space in zip(
         ("observations", "actions"), (policy.observation_space, policy.action_space), spaces, strict=True
     ):

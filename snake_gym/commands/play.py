@@ -61,7 +61,6 @@ def main(argv: list[str] | None = None) -> int:
     who = parser.add_mutually_exclusive_group()
     who.add_argument("--policy", metavar="NAME|PATH", help="policy that came with the package, or what evaluate takes")
     who.add_argument("--controller", metavar="C", help="classical controller, tuned for the robot, or NAME=FILE.yaml")
-    parser.add_argument("--trust", action="store_true", help="load policies whose loading may execute code")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first episode (%(default)s)")
     parser.add_argument("--frames", type=int, metavar="N", help=f"end after N frames of 1/{FPS} s, not in real time")
     parser.add_argument("--screenshot", metavar="FILE", help="write the last frame as a PNG")
@@ -74,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.screenshot is not None:
         prepare_file(args.screenshot, "--screenshot")
     env_id, config = read_env(args)
-    env, policy, name = make_player(env_id, config, args.policy, args.controller, args.seed, args.trust)
+    env, policy, name = make_player(env_id, config, args.policy, args.controller, args.seed)
     if args.frames is not None and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     window = PlayWindow(env.core, f"{env_id}: {name}")
@@ -89,8 +88,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def make_player(
-    env_id: str, config: EnvConfig, policy: str | None = None, controller: str | None = None, seed: int = 0,
-    trust: bool = False,
+    env_id: str, config: EnvConfig, policy: str | None = None, controller: str | None = None, seed: int = 0
 ) -> tuple[SnakeVectorEnv, Policy | None, str]:  # fmt: skip
     """Return an env of one world, what chooses its actions (None: the keys do) and its name. Raises ConfigError."""
     if policy is None and controller is None:
@@ -116,7 +114,7 @@ def make_player(
         entrant = classical_entrant(controller, benchmark)
     else:
         path = find_policy(str(policy))
-        entrant = learned_entrant(Path(path).stem, load_policy("mine", path, trust), scenarios)
+        entrant = learned_entrant(Path(path).stem, load_policy("mine", path), scenarios)
     env = scenarios.make_env(entrant, 1)
     return env, entrant.make_policy(env), entrant.name
 

@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from snake_gym.benchmark.distribution import compare_scores, iqm, noise, profiles, spread, worst_tenth
-from snake_gym.benchmark.others_results import disagreements
-from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables
+from snake_gym.benchmark.report import DEFINITIONS, summarise, tables
 from snake_gym.benchmark.runner import Episodes, join_plays
 from snake_gym.benchmark.seed_ranges import uses
 from snake_gym.benchmark.statistics import interval, mean_interval, value_interval
@@ -178,22 +177,6 @@ def test_trainings_and_replicates_are_one_row_whose_numbers_follow_from_the_csv(
     assert policy["mean"] == pytest.approx(scores.mean())
     assert policy["cost_of_transport"] == pytest.approx(policy["energy_j_per_m"] / 50.0)
     assert summary["policies"]["sjc"]["against"]["ppo"]["lead"] == pytest.approx(-policy["lead"])
-    rows: dict[str, list[dict[str, str]]] = {}
-    names, *lines = (line.split(",") for line in rows_csv([joined, single]).splitlines())
-    for line in lines:
-        rows.setdefault(line[0], []).append(dict(zip(names, line, strict=True)))
-    assert list(disagreements(summary, rows)) == []
-    shuffled = {name: held[::-1] for name, held in rows.items()}
-    assert list(disagreements(summary, shuffled)) == []
-    for place, change in (
-        ("ppo.iqm", {"iqm": 9.0}), ("ppo.seed_means", {"seed_means": [1.0, 2.0]}), ("ppo.noise", {"noise": 0.5}),
-        ("ppo.profile", {"profile": [0.5]}), ("ppo.training_names", {"training_names": ["a", "b", "best"]}),
-        ("ppo.against.sjc.lead", {"against": {"sjc": {**policy["against"]["sjc"], "lead": 9.0}}}),
-    ):  # fmt: skip
-        forged = {**summary, "policies": {**summary["policies"], "ppo": {**policy, **change}}}
-        assert any(text.startswith(f"{place} is") for text in disagreements(forged, rows)), place
-    rows["ppo"][0] = dict(rows["ppo"][N])  # a row of the other replicate in its place
-    assert any("ppo has seed 0 0 times" in text for text in disagreements(summary, rows))
 
 
 def test_the_table_tells_the_seeds_and_fits_120_columns() -> None:

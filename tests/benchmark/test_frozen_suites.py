@@ -121,7 +121,7 @@ def test_a_row_of_a_policy_that_does_not_play_is_an_error_or_noted(suite: Path, 
         run(suite, *absent, "--policy", f"ppo={SHIPPED}")
     assert run(suite, *absent, "--classical-only") == 0
     assert "note: no learned policy plays; rows of its base are left out: x" in capsys.readouterr().err
-    assert evaluate.main(["--check", str(suite.parent / "out"), "--rows", "1"]) == 0
+    assert evaluate.main(["--replay", str(suite.parent / "out"), "--rows", "1"]) == 0
 
 
 def test_rows_of_variants_are_checked_like_others(suite: Path, capsys: Any) -> None:
@@ -130,7 +130,7 @@ def test_rows_of_variants_are_checked_like_others(suite: Path, capsys: Any) -> N
         f"{{told: {{controller: {controller}, reveal: true}}, shaken: {{controller: {controller}, dither_rad: 0.05}}}}"
     )
     assert run(suite, "--set", f"variants={variant}") == 0
-    assert evaluate.main(["--check", str(suite.parent / "out"), "--rows", "2"]) == 0
+    assert evaluate.main(["--replay", str(suite.parent / "out"), "--rows", "2"]) == 0
     assert "6 of 6 rows are equal" in capsys.readouterr().out
 
 

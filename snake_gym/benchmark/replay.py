@@ -1,0 +1,171 @@
+"""Rows of an evaluation played again and compared, and several evaluations in one table.
+
+An evaluation's folder holds its settings (``config.yaml``), a row for each episode (``episodes.csv``) and the numbers
+(``results.json``). Whoever has the policies can play its rows again.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from snake_gym.benchmark.distribution import SMALLEST, TOLERANCE
+from snake_gym.benchmark.oracle import oracle_entrant
+from snake_gym.benchmark.report import rows_csv, tables
+from snake_gym.benchmark.runner import code_digest, play
+from snake_gym.benchmark.scenarios import (
+    ORACLES,
+    BenchmarkConfig,
+    Entrant,
+    Scenarios,
+    make_scenarios,
+    zero_residual,
+)
+from snake_gym.benchmark.variants import varied
+from snake_gym.config import ConfigError, build, choose, load_yaml, read_json
+from snake_gym.interface.policy import controller_action
+
+_NOT_COMPARED = ("policy", "kind", "episode", "training", "replicate")
+"""Columns that name a row."""
+_FEWEST_WORLDS = 16
+"""Worlds in a batch at least: products with few rows are rounded otherwise."""
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Content of an evaluation's folder."""
+
+    folder: Path
+    config: BenchmarkConfig
+    scenarios: Scenarios
+    summary: Mapping[str, Any]
+    rows: Mapping[str, Sequence[Row]]
+    """Rows of each policy, in the order of the file."""
+
+
+def read_results(folder: Path) -> Results:
+    """Return the content of an evaluation's folder.
+
+    Raises ConfigError for what is missing or damaged, and if its settings no longer give the scenarios of its results.
+    """
+    summary = read_summary(folder)
+    config = build(BenchmarkConfig, load_yaml(folder / "config.yaml"), str(folder / "config.yaml"))
+    scenarios = make_scenarios(config)
+    if summary["scenarios"] != scenarios.hash():
+        raise ConfigError(
+            f"{folder} has results of scenarios {str(summary['scenarios'])[:12]}, but its config.yaml gives "
+            f"{scenarios.hash()[:12]} here; expected the folder and the version of snake_gym that made it"
+        )
+    path, rows = folder / "episodes.csv", dict[str, list[Row]]()
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file, strict=True):
+                rows.setdefault(row["policy"], []).append({"seed": row["seed"], **row})
+    except (OSError, ValueError, KeyError, csv.Error) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    return Results(folder, config, scenarios, summary, rows)
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """Return the content of a results.json, or of that in a folder. Raises ConfigError."""
+    file = path / "results.json" if path.is_dir() else path
+    if not file.is_file():
+        raise ConfigError(f"{file} does not exist; expected the folder of an evaluation, which evaluate --out names")
+    try:
+        summary = read_json(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from None
+    keys = ("policies", "score", "scenarios", "code")
+    missing = [key for key in keys if key not in summary] if isinstance(summary, dict) else keys
+    if missing:
+        raise ConfigError(f"{file} has no {', '.join(missing)}; expected the results of an evaluation of this version")
+    return summary
+
+
+def recorded_controllers(results: Results) -> list[Entrant]:
+    """Return controllers with the parameters that the results hold, and this version's oracles."""
+    made = []
+    for name, policy in results.summary["policies"].items():
+        if policy["kind"] == "oracle":
+            made.append(oracle_entrant(choose(name, ORACLES, "oracle"), results.scenarios))
+        elif policy["kind"] != "learned":
+            action = {"action": controller_action(policy["controller"])}
+            entrant = Entrant(name, policy["kind"], action, zero_residual, {"controller": policy["controller"]})
+            settings = (("reveal", False), ("dither_rad", 0.0), ("gaits", ()))
+            made.append(varied(entrant, *(policy.get(key, default) for key, default in settings)))
+    return made
+
+
+def code_note(summary: Mapping[str, Any]) -> str | None:
+    """Return a note if results were made by another version of the code."""
+    return None if summary["code"] == code_digest() else "it was made by another version of the code"
+
+
+def replay_rows(results: Results, entrant: Entrant, n: int) -> Iterator[tuple[str, str | None]]:
+    """Play ``n`` rows of a policy's training again, chosen at random.
+
+    Yields the row's name ("mine seed 1000003") and how it differs; None: it is equal. Raises ConfigError for seeds that
+    are none of the scenarios'.
+    """
+    held = [row for row in results.rows.get(entrant.name, []) if int(row.get("training", 0)) == entrant.training]
+    if not held:
+        raise ConfigError(f"{results.folder}/episodes.csv has no rows of {entrant.name}")
+    chosen = [held[i] for i in np.sort(np.random.default_rng().permutation(len(held))[:n])]
+    first, episodes = results.scenarios.seed, results.scenarios.episodes
+    for replicate in sorted({int(row.get("replicate", 0)) for row in chosen}):
+        told = {int(row["seed"]) - first: row for row in chosen if int(row.get("replicate", 0)) == replicate}
+        if not told.keys() <= set(range(episodes)):
+            raise ConfigError(f"{results.folder}/episodes.csv has seeds beyond {first} to {first + episodes - 1}")
+        worlds = [*told, *(i for i in range(episodes) if i not in told)][: max(_FEWEST_WORLDS, len(told))]
+        played = rows_csv([play(entrant, results.scenarios, rows=worlds, replicate=replicate)])
+        for i, here in zip(told, csv.DictReader(played.splitlines()), strict=False):
+            pairs = {key: (told[i].get(key) or "-", here.get(key) or "-") for key in {**here, **told[i]}}
+            unlike = (f"{k} {a} ({b})" for k, (a, b) in pairs.items() if k not in _NOT_COMPARED and not _same(a, b))
+            name = f"{entrant.name} seed {first + i}"
+            name += f" training {entrant.training}" if entrant.training else ""
+            yield name + (f" replicate {replicate}" if replicate else ""), ", ".join(unlike) or None
+
+
+def shared_table(paths: Sequence[Path]) -> list[Table | str]:
+    """Return one table of the results of several evaluations, and their notes.
+
+    A policy with the same numbers in several of them stands there once; others of one name get the name of their
+    folder. Raises ConfigError if the evaluations are not of the same scenarios.
+    """
+    read = {str(path): read_summary(path) for path in paths}
+    (first, one), *others = read.items()
+    for path, summary in others:
+        for key in ("scenarios", "score"):
+            if summary[key] != one[key]:
+                raise ConfigError(
+                    f"{first} and {path} have different {key} ({str(one[key])[:12]} and {str(summary[key])[:12]}); "
+                    "expected one task, robot, settings and seeds, or a table for each"
+                )
+    policies: dict[str, Any] = {}
+    for path, summary in read.items():
+        for name, policy in summary["policies"].items():
+            folder = Path(path) if Path(path).is_dir() else Path(path).parent
+            policies[f"{name} ({folder})" if policies.get(name, policy) != policy else name] = policy
+    notes = [f"note: {path}: {note}" for path, summary in read.items() for note in summary.get("notes", [])]
+    if len({summary["code"] for summary in read.values()}) > 1:
+        notes.append("note: the results were made by different versions of the code")
+    try:
+        return [*tables({**one, "policies": policies}, f"results of {len(read)} evaluations"), *notes]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"the results are not those of an evaluation of this version: {error!r}") from None
+
+
+def _same(told: str, found: str) -> bool:
+    try:
+        one, other = float(told), float(found)
+    except ValueError:
+        return told == found
+    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=SMALLEST)

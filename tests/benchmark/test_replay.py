@@ -1,0 +1,149 @@
+"""Rows of an evaluation are played again and compared; several results stand in one table."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from snake_gym.benchmark import evaluate
+from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from tests.agents.runs import untrained
+
+ENV = {"time_limit_s": 4.0, "faults": {"n_max": 2}}
+ACTION = {"kind": "residual", "controller": {"kind": "sjc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a policy and results, ``results``; the files of the controllers are gone."""
+    root = tmp_path_factory.mktemp("theirs")
+    policy = untrained(root / "policy", {**ENV, "action": ACTION})
+    for kind in ("sjc", "cc"):
+        dump_yaml({"controller": {"kind": kind, "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}, root / f"{kind}.yaml")
+    controllers = f"sjc={root}/sjc.yaml,cc={root}/cc.yaml"
+    evaluate.main(["--policy", f"mine={policy}", "--controllers", controllers, "--episodes", "12", "--set",
+                   "resamples=200", "--no-pictures", "--out", str(root / "results")])  # fmt: skip
+    for kind in ("sjc", "cc"):
+        (root / f"{kind}.yaml").unlink()
+    return root
+
+
+@pytest.fixture
+def results(theirs: Path, tmp_path: Path) -> Path:
+    """A copy of the results that may be changed."""
+    return Path(shutil.copytree(theirs / "results", tmp_path / "results"))
+
+
+def replay(results: Path, *options: str) -> int:
+    return evaluate.main(["--replay", str(results), *options])
+
+
+def test_rows_of_policies_and_controllers_are_equal(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replay(results, "--rows", "3") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "9 of 9 rows are equal"
+    assert len([line for line in lines if line.startswith("mine seed 1000") and line.endswith(": equal")]) == 3
+
+
+def test_a_row_that_was_changed_is_found(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (results / "episodes.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        if row["policy"] == "mine" and row["seed"] == "1000004":
+            row["progress_m"] = str(float(row["progress_m"]) + 0.05)
+    with (results / "episodes.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+    assert replay(results, "--rows", "12") == 1
+    text = capsys.readouterr().out
+    assert "mine seed 1000004: not equal, here in brackets: progress_m " in text
+    assert "35 of 36 rows are equal" in text
+
+
+def test_a_row_is_played_among_as_many_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Products with a matrix of one row are rounded otherwise; here the policy itself depends on the number of rows."""
+    code = "def predict(self, obs, *a, **k): return np.full((len(obs), 9), 0.01 * len(obs)), None"
+    (tmp_path / "mine.py").write_text(f"import numpy as np\nclass P:\n    {code}\ndef make(env): return P()\n")
+    own = ["--policy", f"mine={tmp_path}/mine.py:make"]
+    dump_yaml({"time_limit_s": 2.0}, tmp_path / "env.yaml")
+    evaluate.main([*own, "--env", str(tmp_path / "env.yaml"), "--controllers", "none", "--episodes", "12", "--set",
+                   "resamples=200", "replicates=2", "--no-pictures", "--out", f"{tmp_path}/out"])  # fmt: skip
+    assert replay(tmp_path / "out", "--rows", "2", *own) == 0
+    assert "2 of 2 rows are equal" in capsys.readouterr().out
+
+
+def test_code_is_played_only_if_it_is_given(
+    theirs: Path, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "theirs.py").write_text("open('executed', 'w')\ndef make(env): raise OSError('none')\n")
+    content = load_yaml(results / "config.yaml")
+    for path in ("theirs.py:make", "theirs:make", "nowhere/policy"):
+        content["policies"] = {"mine": path}
+        dump_yaml(content, results / "config.yaml")
+        with pytest.raises(ConfigError, match="does not hold policy mine: give --policy mine=PATH"):
+            replay(results, "--rows", "1")
+    assert not (tmp_path / "executed").exists()
+    assert replay(results, "--rows", "1", "--policy", f"mine={theirs}/policy") == 0
+    untrained(tmp_path / "another", {**ENV, "action": ACTION}, still=True)
+    with pytest.raises(ConfigError, match="another is another policy than mine of"):
+        replay(results, "--rows", "12", "--policy", f"mine={tmp_path}/another")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--replay", "{}", "--policy", "cc=x"], "--policy is 'cc'; expected one of mine"),
+        (["--replay", "{}", "--rows", "0"], "--rows is 0; expected at least 1"),
+        (["--replay", "{}/none"], "results/none does not exist; expected the folder"),
+        (["--table", "{}/list.json"], "list.json has no policies, score"),
+    ],
+)
+def test_mistakes_are_named_in_one_line(options: list[str], message: str, results: Path) -> None:
+    (results / "list.json").write_text("[]")
+    with pytest.raises(ConfigError, match=message) as caught:
+        evaluate.main([text.format(results) for text in options])
+    assert "\n" not in str(caught.value)
+
+
+def test_results_of_several_people_stand_in_one_table(
+    theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a short name for the folder
+    policy = untrained(tmp_path / "own", {**ENV, "action": ACTION}, still=True)
+    named = {"name": "my chain", "preset": "resilient_servo"}
+    play = ["--policy", f"mine={policy}", "--episodes", "12", "--set", "resamples=200", "--no-pictures"]
+    dump_yaml(named, tmp_path / "chain.yaml")
+    evaluate.main([*play, "--robot", str(tmp_path / "chain.yaml"), "--controllers", "none", "--out", "out"])
+    capsys.readouterr()
+    one, other = theirs / "results", Path("out", "results.json")
+    assert evaluate.main(["--table", str(one), str(other), str(one / "results.json")]) == 0
+    text = capsys.readouterr().out
+    first = text.split("progress [m] by number")[0]
+    assert [first.count(f"  {name} ") for name in ("sjc", "cc", "mine")] == [1, 1, 2]
+    assert "mine (out)" in first
+    evaluate.main([*play, "--set", "env.time_limit_s=2", "--controllers", "none", "--out", "short"])
+    with pytest.raises(ConfigError, match=r"results and .*short have different scenarios \(\w{12} and \w{12}\)"):
+        evaluate.main(["--table", str(one), "short"])
+
+
+def test_the_hash_is_that_of_the_scenarios_alone(theirs: Path, tmp_path: Path) -> None:
+    told = json.loads((theirs / "results" / "results.json").read_text())["scenarios"]
+    play = ["--policy", f"x={theirs}/policy", "--controllers", "none", "--episodes", "12", "--no-pictures", "--set",
+            "resamples=100", "--out", f"{tmp_path}/out"]  # fmt: skip
+    for change, same in (
+        ([], True),
+        (["env.reward.progress=3"], True),
+        (["env.n_threads=1"], True),
+        (["seed=1000001"], False),
+        (["env.faults.n_max=1"], False),
+        (["robot={preset: resilient_servo, link_mass_kg: 2.0}"], False),
+    ):
+        evaluate.main([*play, *(["--set", *change] if change else [])])
+        found = json.loads((tmp_path / "out" / "results.json").read_text())["scenarios"]
+        assert (found == told) is same, change
