@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from snake_gym.config.errors import check_options
 from snake_gym.envs.arguments import SEED_END, check_action, check_seed, read_settings
 from snake_gym.envs.core import Observations, SnakeCore, pick
-from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.envs.vector_env import make_view, single_spaces
 from snake_gym.registry import DEFAULT_ENV
@@ -21,7 +20,7 @@ from snake_gym.tasks.task import EnvConfig
 RenderMode = Literal["rgb_array", "human"]
 
 
-class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
+class SnakeEnv(TellsItsSeed, gym.Env[Any, Any]):
     """A planar snake robot with a task.
 
     Actions:
@@ -48,8 +47,8 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
         episode's number alone.
 
     End:
-        Terminated when the task is complete; truncated after ``time_limit_s``, or after the ``max_episode_steps`` of
-        ``gymnasium.make``, longer or shorter. ``spec.max_episode_steps`` says the number of steps.
+        Terminated when the task is complete; truncated after ``time_limit_s``. ``max_episode_steps`` of
+        ``gymnasium.make`` can only shorten that.
 
     Arguments:
         env_id: registered name of the task.

@@ -15,7 +15,6 @@ from snake_gym.config import ConfigError
 from snake_gym.config.errors import check_options, show
 from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds, read_settings
 from snake_gym.envs.core import POLICY, PRIVILEGED, Observations, SnakeCore, pick
-from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.interface.observations import BOUND
 from snake_gym.registry import DEFAULT_ENV
@@ -47,7 +46,7 @@ def make_view(core: SnakeCore, world: int, mode: str) -> Any:
     return WorldView(core, world, mode)  # type: ignore[arg-type]  # the shells have checked the mode
 
 
-class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
+class SnakeVectorEnv(TellsItsSeed, VectorEnv[Any, Any, Any]):
     """Vector env of W worlds, each like ``SnakeEnv``.
 
     World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, given
@@ -62,7 +61,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         autoreset_mode: an ``AutoresetMode`` or its name or value.
         render_mode: None or "rgb_array".
         config: settings as an object or mapping; further keyword arguments are settings too, laid over it.
-        max_episode_steps: control steps until truncation, as ``gymnasium.make_vec`` gives it; None: ``time_limit_s``.
+        max_episode_steps: control steps until truncation, if sooner than ``time_limit_s``; ``make_vec`` passes it.
         plugin: see ``SnakeEnv``.
     """
 
@@ -88,7 +87,10 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode is {render_mode!r}; expected None or 'rgb_array'")
         self.core = SnakeCore(read_settings(env_id, plugin, config, settings), num_envs)
-        self.limit_steps(max_episode_steps)
+        if max_episode_steps is not None:
+            if not isinstance(max_episode_steps, int) or max_episode_steps < 1:
+                raise ConfigError(f"max_episode_steps is {show(max_episode_steps)}; expected an integer of at least 1")
+            self.core.limit_steps(min(max_episode_steps, self.core.n_steps))
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.autoreset_mode = _as_mode(autoreset_mode)

@@ -62,7 +62,7 @@ def test_commands_are_in_their_ranges_and_come_in_time() -> None:
 
 
 def test_commands_go_on_beyond_the_time_limit() -> None:
-    env = gym.make("SnakeGym/Velocity-v0", max_episode_steps=1500, time_limit_s=30.0, faults={"n_max": 0})
+    env = gym.make("SnakeGym/Velocity-v0", time_limit_s=300.0, faults={"n_max": 0})
     env.reset(seed=5)
     shown, still = [], np.zeros(env.action_space.shape or (), np.float32)
     for _ in range(1000):
