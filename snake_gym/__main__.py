@@ -26,11 +26,9 @@ COMMANDS = {
     "tune": ("snake_gym.benchmark.tune:main", "search the parameters of a controller for a robot"),
     "list": ("snake_gym.commands.list:main", "names of envs, robots, controllers, faults, columns and tuned gaits"),
     "describe": ("snake_gym.commands.describe:main", "spaces, columns, rewards, infos and settings of an env"),
-    "check": ("snake_gym.commands.check:main", "run the checkers on an env, such as one of your own"),
     "play": ("snake_gym.commands.play:main", "drive a robot, break its joints and watch a controller cope"),
     "drive": ("snake_gym.commands.drive:main", "drive a simulated or real robot by hand, with keys or a gamepad"),
     "export-robot": ("snake_gym.commands.export_robot:main", "write a robot as a model file: MJCF or URDF"),
-    "bench": ("snake_gym.commands.bench:main", "steps per second of an env"),
     "warm": ("snake_gym.commands.warm:main", "compile the physics now, so that no later process waits for it"),
     "hardware": ("snake_gym.hardware.__main__:program", "the physical robot, and an emulated one"),
 }

@@ -1,8 +1,7 @@
-"""Commands ``list``, ``describe``, ``check``, ``bench`` and ``warm``, as a user calls them."""
+"""Commands ``list``, ``describe`` and ``warm``, as a user calls them."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -95,8 +94,8 @@ def test_describe_tells_spaces_and_changed_settings(capsys: pytest.CaptureFixtur
         assert f"| {name} |" in out or f"| `{name}` |" in out, name
 
 
-@pytest.mark.parametrize("command", ["describe", "check", "bench"])
-def test_an_unknown_env_or_setting_names_the_nearest(command: str) -> None:
+def test_an_unknown_env_or_setting_names_the_nearest() -> None:
+    command = "describe"
     with pytest.raises(ConfigError, match=rf"'Waypont'.*did you mean '{WAYPOINTS}'"):
         main([command, "Waypont"])
     with pytest.raises(ConfigError, match=r"faults.n_mx.*n_max"):
@@ -124,38 +123,6 @@ def test_an_error_names_a_setting_as_it_was_typed(assignments: list[str], named:
         typed = [word for text in assignments for word in ("--set", prefix + text)]
         with pytest.raises(ConfigError, match="^" + re.escape(prefix + named)):
             main(["describe", "Waypoints", *typed])
-
-
-def test_check_passes_a_good_env_and_fails_one_whose_worlds_are_not_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    good = own_task(tmp_path, "good_task", "0.0")
-    assert main(["check", "Mine/GoodTask-v0", "--set", "faults.n_max=2", "--plugin", good]) == 0
-    out = capsys.readouterr().out
-    assert out.count("passed") + out.count("skipped") == 4 and "FAILED" not in out
-    bad = own_task(tmp_path, "bad_task", "next(calls)")
-    assert main(["check", "Mine/BadTask-v0", "--plugin", bad]) == 1
-    assert "FAILED  vector env" in capsys.readouterr().out
-
-
-def test_bench_measures_single_and_vector_envs(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--worlds", "1,8", "--threads", "1", "--seconds", "0.05", "--json", "-"]
-    assert main(["bench", "Waypoints", *options]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert [(row["kind"], row["worlds"]) for row in rows] == [("single", 1), ("vector", 1), ("vector", 8)]
-    assert all(row["env"] == WAYPOINTS and row["threads"] == 1 and row["steps_per_s"] > 0 for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--worlds", "8,x"], r"--worlds is '8,x'"), (["--worlds", "0"], r"--worlds is '0'"),
-        (["--threads", "0"], "--threads is 0"), (["--seconds", "0"], "--seconds is 0"),
-    ],
-)  # fmt: skip
-def test_bench_refuses_wrong_numbers(options: list[str], complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint):
-        main(["bench", "Waypoints", *options])
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
