@@ -5,12 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-from snake_gym.jobs.report import ProgressFile
 
 _REFRESH_S = 0.25
 _LINE_S = 15.0
@@ -75,22 +72,3 @@ class TrainingDisplay:
             left = (self.total - steps) / max(rate, 1e-9)
             note = f"; {self.note}" if self.note else ""
             self.say(f"{steps:,}/{self.total:,} steps, {rate:,.0f}/s, {left:.0f} s left{note}")
-
-
-class FileDisplay(TrainingDisplay):
-    """Display of a job: the progress goes into a file, messages to standard error."""
-
-    def __init__(self, total: int, path: Path) -> None:
-        super().__init__(total)
-        self._file = ProgressFile(path)
-        self._bar, self._every_s = False, 0.0  # the file is written once a second, and at the end
-
-    @contextmanager
-    def show(self, begin: int) -> Iterator[None]:
-        """Show how many steps earlier launches have done."""
-        self._draw(begin)
-        with super().show(begin):
-            yield
-
-    def _draw(self, steps: int) -> None:
-        self._file.write(min(steps, self.total), self.total, self.note)

@@ -6,29 +6,29 @@ returns; a second one interrupts at once, and the next launch continues from the
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 
 from snake_gym.config import ConfigError, apply_overrides, build_over, load_yaml, to_dict
 from snake_gym.envs.task_settings import check_task
-from snake_gym.jobs.run import stop_signals
 from snake_gym.plugins import take_plugins
 
 from .algorithms import check_batch, check_device, find_algorithm, precision_notes, rollout_steps
 from .checkpoint import checkpoint_step, list_checkpoints
 from .config import TrainConfig, check_same_run, launch_notes, resolve_env
-from .display import FileDisplay, TrainingDisplay
+from .display import TrainingDisplay
 from .run_folder import RunFolder, new_run_path
 from .training import MakeEnv, Training, TrainingStopped
 
 _SCRIPT = Path(__file__).resolve().parents[1] / "train.py"
 PROGRAM = "python train.py" if Path(sys.argv[0]).resolve() == _SCRIPT else "snake-gym train"
-"""Command that the user started, for messages; what runs as a job is ``agents/train.py``."""
-_PATIENCE_S = 60.0
-"""Time for which a job waits for the end of a process that still holds its folder [s]."""
+"""Command that the user started, for messages."""
 
 
 @dataclass(frozen=True)
@@ -101,23 +101,19 @@ def run(
     command: Sequence[str],
     quiet: bool = False,
     make_env: MakeEnv | None = None,
-    progress: Path | None = None,
 ) -> bool:
     """Train to the end; False if the run was stopped before, with its state saved. ``command`` is noted in the folder.
-
-    ``progress``: file to show the progress in, for a job; one that another process was training until just now waits.
 
     Raises ConfigError if the folder's checkpoints cannot be used, another process trains in it, it is not writable,
     or the training diverged.
     """
     config, folder = launch.config, launch.folder
     begun = time.monotonic()
-    with folder.lock(0.0 if progress is None else _PATIENCE_S), stop_signals() as should_stop:
+    with folder.lock(), stop_signals() as should_stop:
         if launch.resume and folder.steps_done() >= config.total_steps:
             TrainingDisplay(0).say(f"{folder.path} is finished: {folder.steps_done():,} steps are done")
             return True
-        total = config.total_steps
-        display = TrainingDisplay(total, quiet=quiet) if progress is None else FileDisplay(total, progress)
+        display = TrainingDisplay(config.total_steps, quiet=quiet)
         training = Training(config, folder, display, should_stop, make_env)
         step = training.resume() if launch.resume and list_checkpoints(folder.path) else 0
         for note in launch.notes:
@@ -140,6 +136,27 @@ def run(
         folder.end_launch("finished", step, time.monotonic() - begun)
         display.say(f"trained {step:,} steps; the policy is in {folder.path}")
         return True
+
+
+@contextmanager
+def stop_signals() -> Iterator[Callable[[], bool]]:
+    """Take over SIGINT and SIGTERM, main thread only; yields a function that returns True once one has arrived.
+
+    The first signal asks the run to stop, a second one interrupts it at once.
+    """
+    came: list[int] = []
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _describe_write_error(error: OSError, run: Path, step: int) -> str:

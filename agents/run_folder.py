@@ -28,6 +28,8 @@ from .config import TrainConfig
 
 CONFIG, STATUS, EVALUATIONS = "config.yaml", "run.json", "evaluations.json"
 Status = Literal["running", "stopped", "finished"]
+_PATIENCE_S = 2.0
+"""Time for a killed process to give its folder back [s]."""
 _PACKAGES = ("stable-baselines3", "sb3-contrib", "torch", "gymnasium", "numpy", "numba")
 
 
@@ -97,12 +99,12 @@ class RunFolder:
         return list(self._read(EVALUATIONS, _is_history, []))
 
     @contextmanager
-    def lock(self, patience_s: float = 0.0) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Lock the folder; the system frees it when we end.
 
-        Raises ConfigError if another process trains in it, and still does after ``patience_s``.
+        Raises ConfigError if another process trains in it, and still does after two seconds.
         """
-        give_up = time.monotonic() + patience_s
+        give_up = time.monotonic() + _PATIENCE_S
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / ".lock").open("w") as stream:
             while True:

@@ -15,16 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from snake_gym.config import ConfigError, apply_overrides, load_yaml
-from snake_gym.jobs.job import STOPPED, Job
-from snake_gym.jobs.run import run_jobs
-from snake_gym.jobs.seeds import read_seeds
-from snake_gym.jobs.workers import make_workers
+from snake_gym.parallel import STOPPED, read_seeds, run_parallel
 
 from .launch import plan_new
 from .run_folder import RunFolder
 
-MODULE = f"{__package__}.train"
-"""Program of each job."""
 CONTINUE = "if_exists=continue"
 _SHOWN = ("return", "progress/all", "success_rate", "targets")
 """Means of an evaluation that the table shows, where the env has them."""
@@ -36,42 +31,44 @@ def train_seeds(args: argparse.Namespace) -> int:
     if RunFolder(group).holds_run():
         raise ConfigError(f"{group} holds a run; choose another --run-dir for the folder of several")
     runs = {f"seed_{seed}": RunFolder(group / f"seed_{seed}") for seed in seeds}
-    plans = [
-        plan_new(args.config, [*args.set, f"seed={seed}", CONTINUE], runs[f"seed_{seed}"].path, args.plugin)
-        for seed in seeds
-    ]  # says what is wrong before anything runs
-    pending = [
-        train_job(runs[f"seed_{seed}"].path, args.config, [*args.set, f"seed={seed}"], args.plugin, args.export)
-        for seed, plan in zip(seeds, plans, strict=True)
-        if args.export or plan.folder.steps_done() < plan.config.total_steps
-    ]
-    failed: dict[str, str] = {}
+    plans = {
+        name: plan_new(args.config, [*args.set, f"seed={seed}", CONTINUE], runs[name].path, args.plugin)
+        for name, seed in zip(runs, seeds, strict=True)
+    }  # says what is wrong before anything runs
     console = Console(stderr=True, highlight=False)
-
-    def note(job: Job, code: int) -> None:
-        if code not in (0, STOPPED):
-            failed[job.name] = f"killed by signal {-code}" if code < 0 else job.last_words()
-
-    for note_of_settings in plans[0].notes:
+    first = next(iter(plans.values()))
+    for note_of_settings in first.notes:
         console.print(f"note: {note_of_settings}", soft_wrap=True, markup=False)
-    finished = True
-    if pending:
-        workers = make_workers(args.jobs, len(pending), plans[0].config.torch_threads, args.ray)
-        try:
-            finished = run_jobs(workers, iter(pending), note, quiet=args.quiet)
-        finally:
-            workers.close()
-    done = {f"seed_{plan.config.seed}": plan.folder.steps_done() >= plan.config.total_steps for plan in plans}
-    finished = finished and all(done.values())  # somebody else may have stopped one
+    commands = {
+        name: train_words(
+            plan.folder.path, args.config, [*args.set, f"seed={plan.config.seed}"], args.plugin, args.export
+        )
+        for name, plan in plans.items()
+        if args.export or plan.folder.steps_done() < plan.config.total_steps
+    }
+    stopped, failed = False, dict[str, str]()
+    try:
+        ended = run_parallel(_train, commands, args.jobs, args.ray, first.config.torch_threads)
+        failed = {name: fault for name, fault in ended.items() if fault is not None}
+    except KeyboardInterrupt:
+        stopped = True
+    done = {name: plan.folder.steps_done() >= plan.config.total_steps for name, plan in plans.items()}
     states = {name: "failed" if name in failed else "finished" if done[name] else "stopped" for name in runs}
     print_table(summary_table(runs, states))
     for name, reason in failed.items():
-        console.print(f"{name} failed: {reason} ({runs[name].path / 'log.txt'})", soft_wrap=True, markup=False)
+        console.print(f"{name} failed: {reason}", soft_wrap=True, markup=False)
     if failed:
         return 1
-    if not finished:
+    if stopped or not all(done.values()):
         console.print("stopped; the same command goes on", soft_wrap=True)
-    return 0 if finished else STOPPED
+        return STOPPED
+    return 0
+
+
+def _train(words: list[str]) -> int:
+    from .train import main
+
+    return main(words)
 
 
 def print_table(table: Table) -> None:
@@ -89,13 +86,13 @@ def group_folder(config_file: Path, assignments: Sequence[str], run_dir: Path | 
     return Path(apply_overrides(load_yaml(config_file), assignments).get("run_dir") or f"runs/{config_file.stem}")
 
 
-def train_job(
+def train_words(
     folder: Path, config_file: Path, assignments: Sequence[str], plugins: Sequence[str] = (), export: bool = False
-) -> Job:
-    """Return the job that trains in ``folder`` until the run is finished, from where it stands."""
-    arguments = ["--config", str(config_file), "--run-dir", str(folder), "--set", *assignments, CONTINUE]
-    arguments += [word for plugin in plugins for word in ("--plugin", plugin)]
-    return Job(folder.name, MODULE, (*arguments, *(["--export"] if export else [])), folder, Path.cwd())
+) -> list[str]:
+    """Return the command line that trains in ``folder`` until the run is finished, from where it stands."""
+    words = ["--config", str(config_file), "--quiet", "--run-dir", str(folder), "--set", *assignments, CONTINUE]
+    words += [word for plugin in plugins for word in ("--plugin", plugin)]
+    return words + (["--export"] if export else [])
 
 
 def summary_table(runs: dict[str, RunFolder], states: dict[str, str]) -> Table:

@@ -15,17 +15,13 @@ import sys
 from pathlib import Path
 
 from snake_gym.config import OptionParser, add_set_option, require, run_program
-from snake_gym.jobs.job import STOPPED
-from snake_gym.jobs.report import add_progress_option, end_with_parent
-from snake_gym.jobs.workers import add_job_options
+from snake_gym.parallel import STOPPED, add_parallel_options
 from snake_gym.plugins import add_plugin_option, load_plugins
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the program and return the exit code."""
     arguments = parse(argv)
-    if arguments.progress is not None:
-        end_with_parent()
     load_plugins(arguments.plugin)
     require("training", "stable_baselines3", "tensorboard", "torch")
     from . import export, launch, seeds  # loads torch, which --help and a mistyped option need not wait for
@@ -38,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     else:
         plan = launch.plan_new(arguments.config, [*arguments.set, *seed], arguments.run_dir, arguments.plugin)
     command = [*launch.PROGRAM.split(), *(sys.argv[1:] if argv is None else argv)]
-    if not launch.run(plan, command, arguments.quiet, progress=arguments.progress):
+    if not launch.run(plan, command, arguments.quiet):
         return STOPPED
     if arguments.export:
         print(export.export_policy(plan.folder.path).describe())
@@ -57,8 +53,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--seeds", metavar="N", help="train several seeds side by side, in RUN/seed_0 ...: a number, or a list as 0,1,7"
     )
-    add_job_options(parser)
-    add_progress_option(parser)
+    add_parallel_options(parser)
     add_plugin_option(parser)
     parser.add_argument("--export", action="store_true", help="at the end, write a policy file into RUN/export")
     parser.add_argument("--quiet", action="store_true", help="say only how it ended")

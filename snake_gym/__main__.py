@@ -20,7 +20,6 @@ from snake_gym.config import OptionParser, choose, locate, run_program
 
 COMMANDS = {
     "train": ("agents.train:main", "train a policy, or go on with a run"),
-    "search": ("agents.search:main", "search settings of a training"),
     "export": ("agents.export:main", "write a policy of a run as a policy file for a robot"),
     "evaluate": ("snake_gym.benchmark.evaluate:main", "compare policies and controllers; writes tables and replays"),
     "tune": ("snake_gym.benchmark.tune:main", "search the parameters of a controller for a robot"),

@@ -38,8 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface", "spatial", "controllers.multimodal"},
     "envs": BELOW_ENVS,
     "hardware": {"robot", "controllers", "interface"},
-    "jobs": set(),
-    "benchmark": {*BELOW_ENVS, "envs", "render", "jobs"},
+    "benchmark": {*BELOW_ENVS, "envs", "render"},
     "render": {*BELOW_ENVS, "envs"},
     "commands": {*BELOW_ENVS, "envs"},
 }
@@ -48,8 +47,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 ABOVE = ["agents", "train", "evaluate", "tests", "benchmarks"]
 """What stands above the library, ``papers`` apart, which stands beside them."""
 
-FOR_EVERYONE = {"config", "registry", "plugins", "__version__"}
-TOP_LEVEL = {"", "registry", "plugins", "config"}
+FOR_EVERYONE = {"config", "registry", "plugins", "parallel", "__version__"}
+TOP_LEVEL = {"", "registry", "plugins", "parallel", "config"}
 """Modules directly in snake_gym: they import nothing of ours but each other (the lazy names are text, not imports)."""
 
 PROGRAMS = {
@@ -76,8 +75,8 @@ HOME_OF: dict[str, tuple[str, ...]] = {
     "stable_baselines3": ("agents", "snake_gym.commands"),
     "tensorboard": ("agents",),
     "onnx": ("agents",),
-    "optuna": ("agents",),
-    "ray": ("snake_gym.jobs",),
+    "ray": ("snake_gym.parallel",),
+    "joblib": ("snake_gym.parallel",),
     "onnxruntime": ("agents", "snake_gym.hardware"),
     "safetensors": ("agents", "snake_gym.interface"),
     "numba": ("snake_gym.physics", "snake_gym.obstacles", "snake_gym.simulation.disturbances"),

@@ -34,9 +34,9 @@ from rich.table import Table
 from snake_gym.benchmark.comparison import compare
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
-from snake_gym.benchmark.parallel import play_in_jobs, play_only
 from snake_gym.benchmark.policy_fit import tune_options
 from snake_gym.benchmark.replay import code_note, read_results, recorded_controllers, replay_rows, shared_table
+from snake_gym.benchmark.runner import play_all
 from snake_gym.benchmark.scenarios import (
     ORACLES,
     BenchmarkConfig,
@@ -74,8 +74,7 @@ from snake_gym.controllers.tuned import tuned_file, tuning_command
 from snake_gym.envs import EnvConfig
 from snake_gym.envs.task_settings import check_task, scenario_settings
 from snake_gym.interface import policy_file
-from snake_gym.jobs.report import add_progress_option, end_with_parent
-from snake_gym.jobs.workers import add_job_options
+from snake_gym.parallel import add_parallel_options, run_parallel
 from snake_gym.plugins import add_plugin_option, is_result, load_plugins, take_plugins
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import describe_changes, robot_note
@@ -90,8 +89,6 @@ _SAY_WHICH = "say what to play: --env FILE (settings of an env, as configs/env/l
 def main(argv: list[str] | None = None) -> int:
     """Run the program and return the exit code."""
     args = parse(argv)
-    if args.progress is not None:
-        end_with_parent()
     load_plugins(args.plugin)
     if args.replay is not None:
         return replay(args.replay, named_policies(args.policy or []), args.rows or _ROWS)
@@ -103,7 +100,8 @@ def main(argv: list[str] | None = None) -> int:
         config = read_config(args)
         scenarios = make_scenarios(config)
         entrants = make_entrants(config, scenarios)
-        play_only(args.only, entrants, scenarios, args.out, args.fresh, args.progress, config.replicates)
+        mine = [entrant for entrant in entrants if entrant.name == args.only]
+        play_all(mine, scenarios, args.out / "policies", fresh=args.fresh, replicates=config.replicates)
         return 0
 
     def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
@@ -113,8 +111,12 @@ def main(argv: list[str] | None = None) -> int:
         in_jobs = args.jobs is not None or args.ray is not None
         if in_jobs:
             words = sys.argv[1:] if argv is None else argv
-            names = [entrant.name for entrant in entrants if entrant.is_kept]
-            play_in_jobs(names, words, out, args.jobs, args.ray)
+            names = dict.fromkeys(entrant.name for entrant in entrants if entrant.is_kept)
+            for name, fault in run_parallel(
+                main, {name: [*words, "--only", name] for name in names}, args.jobs, args.ray
+            ).items():
+                if fault is not None:
+                    raise ConfigError(f"{name} could not be played: {fault}")
         if args.json not in (None, "-"):
             prepare_file(args.json, "--json")
         console, fresh = Console(stderr=True), args.fresh and not in_jobs
@@ -220,9 +222,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--rows", type=int, metavar="N", help=f"rows of each policy that --replay plays (default: {_ROWS})")
     add("--table", type=Path, nargs="+", metavar="RESULTS", help="one table of several results.json, or their folders")
     add_plugin_option(parser)
-    add_job_options(parser)
+    add_parallel_options(parser)
     add("--only", help=argparse.SUPPRESS)
-    add_progress_option(parser)
     args = parser.parse_args(argv)
     if args.freeze and (args.set or args.env or args.robot or args.policy or args.episodes or args.seed is not None):
         parser.error("--freeze takes the config as it stands; expected no other option than --config")

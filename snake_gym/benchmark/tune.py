@@ -35,23 +35,14 @@ from snake_gym.config import (
 )
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import PROGRAM, TUNED
-from snake_gym.jobs.job import STOPPED, Job
-from snake_gym.jobs.report import ProgressFile, add_progress_option, end_with_parent
-from snake_gym.jobs.run import run_jobs
-from snake_gym.jobs.seeds import read_seeds
-from snake_gym.jobs.workers import add_job_options, make_workers
+from snake_gym.parallel import add_parallel_options, read_seeds, run_parallel
 from snake_gym.plugins import add_plugin_option, choose_registered, load_plugins
 from snake_gym.robot.catalogue import load_robot
-
-MODULE = "snake_gym.benchmark.tune"
-"""Program of each job."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Tune one controller. Raises ConfigError for what the user has to correct."""
     arguments = _parse(argv)
-    if arguments.progress is not None:
-        end_with_parent()
     load_plugins(arguments.plugin)
     kind = choose_registered(arguments.controller, CONTROLLERS, "--controller")
     spec = load_robot(arguments.robot, "--robot")
@@ -63,13 +54,11 @@ def main(argv: list[str] | None = None) -> int:
     config = build(TuningConfig, _settings(arguments, kind))
     prepare_file(out, "--out")
     words = sys.argv[1:] if argv is None else argv
-    is_job = arguments.progress is not None
-    if arguments.seeds is None or is_job:
-        if not is_job and (arguments.jobs is not None or arguments.ray is not None):
+    if arguments.seeds is None:
+        if arguments.jobs is not None or arguments.ray is not None:
             raise ConfigError("--jobs and --ray share out several searches; expected --seeds too, such as --seeds 3")
         standing = out.with_name(f".{out.name}.search.json")
-        told = [ProgressFile(arguments.progress).write] if is_job else []
-        report = run_search(config, standing, arguments.resume, *told)
+        report = run_search(config, standing, arguments.resume)
     else:
         standing = out.with_name(f".{out.name}.seeds")
         report = search_seeds(config, words, arguments, standing)
@@ -90,7 +79,7 @@ def main(argv: list[str] | None = None) -> int:
 def search_seeds(
     config: TuningConfig, words: Sequence[str], arguments: argparse.Namespace, folder: Path
 ) -> dict[str, Any]:
-    """Search with each of the seeds, by jobs with the command line ``words``, and return the best of their reports.
+    """Search with each of the seeds, side by side with the command line ``words``, and return the best report.
 
     Finished and begun searches stand in ``folder``, and go on there. Raises ConfigError if one fails, KeyboardInterrupt
     if a signal came.
@@ -102,28 +91,25 @@ def search_seeds(
     if folder.is_dir() and not arguments.resume:
         shutil.rmtree(folder)
     results = {seed: folder / f"seed_{seed}" / f"{identity(configs[seed])}.yaml" for seed in seeds}
-    jobs = [
-        Job(f"seed {seed}", MODULE, (*words, "--seed", str(seed), "--out", str(result)), result.parent, Path.cwd())
+    base = _without_seeds(words)
+    commands = {
+        f"seed {seed}": [*base, "--seed", str(seed), "--out", str(result.absolute())]
         for seed, result in results.items()
         if not result.exists()
-    ]
-    failed: list[str] = []
-
-    def note(job: Job, code: int) -> None:
-        if code not in (0, STOPPED):
-            failed.append(f"the search of {job.name} failed: {job.last_words()} ({job.log})")
-
-    workers = make_workers(arguments.jobs, max(1, len(jobs)), ray=arguments.ray)
-    try:
-        finished = run_jobs(workers, iter(jobs), note)
-    finally:
-        workers.close()
-    if failed:
-        raise ConfigError(failed[0])
-    if not finished:
-        raise KeyboardInterrupt
+    }
+    for name, fault in run_parallel(main, commands, arguments.jobs, arguments.ray).items():
+        if fault is not None:
+            raise ConfigError(f"the search of {name} failed: {fault}")
     reports = {seed: dict(load_yaml(result)) for seed, result in results.items()}
     return best_of(configs[max(seeds)], reports)
+
+
+def _without_seeds(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line without those that share out its searches."""
+    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("--seeds", "--jobs", "--ray", "--out"):
+        own.add_argument(option)
+    return own.parse_known_args(list(words))[1]
 
 
 def identity(config: TuningConfig) -> str:
@@ -159,8 +145,7 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--worlds", type=int, help="episodes in each generation, shared by its candidates (256)")
     parser.add_argument("--seed", type=int, help="seed of the search (0)")
     parser.add_argument("--seeds", metavar="N", help="search N times, or with seeds 0,1,7; keep the best")
-    add_job_options(parser)
-    add_progress_option(parser)
+    add_parallel_options(parser)
     parser.add_argument("--out", help="result file (configs/controllers/<robot>/<controller>.yaml)")
     add_plugin_option(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace a result file that exists")

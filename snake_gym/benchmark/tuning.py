@@ -13,7 +13,7 @@ is best on the comparison's scenarios of the last of them (``best_of``).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -300,17 +300,11 @@ class Search:
         return SEED_BASE + SEED_SPAN * self.config.seed
 
 
-def run_search(
-    config: TuningConfig,
-    standing: Path,
-    resume: bool = True,
-    on_generation: Callable[[int, int, str], None] = lambda done, of, note: None,
-) -> dict[str, Any]:
+def run_search(config: TuningConfig, standing: Path, resume: bool = True) -> dict[str, Any]:
     """Search with a progress bar on stderr, and return the report.
 
     The file ``standing`` holds the state of the search after each generation; a later call continues from it (unless it
     is of another search, or not ``resume``). The file stays: remove it when the report is safe.
-    ``on_generation(done, of, best)`` is called after each.
     """
     search = Search(config)
     console = Console(stderr=True)
@@ -323,9 +317,7 @@ def run_search(
         while search.generation < config.generations:
             elite = search.advance()
             search.save(standing)
-            note = f"elite {describe_score(elite, search.score)}"
-            progress.update(task, advance=1, best=note)
-            on_generation(search.generation, config.generations + 1, note)
+            progress.update(task, advance=1, best=f"elite {describe_score(elite, search.score)}")
         report = search.report()
         progress.update(task, advance=1)
     return report

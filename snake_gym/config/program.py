@@ -22,7 +22,6 @@ EXTRAS = {
     "PIL": ("pillow", "render"),
     "onnx": ("onnx", "export"),
     "onnxruntime": ("onnxruntime", "export"),
-    "optuna": ("Optuna", "search"),
     "pygame": ("pygame", "render"),
     "ray": ("Ray", "cluster"),
     "serial": ("pyserial", "hardware"),

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from agents import display
-from snake_gym.jobs.report import read_progress
 
 
 def test_the_time_left_does_not_count_the_compilation(
@@ -23,11 +20,3 @@ def test_the_time_left_does_not_count_the_compilation(
         now[0] = 320.0
         shown.advance(2_100)
     assert capsys.readouterr().err == "2,100/10,000 steps, 100/s, 79 s left\n"
-
-
-def test_the_file_of_a_job_tells_the_end_however_soon_it_comes(tmp_path: Path) -> None:
-    shown = display.FileDisplay(300, tmp_path / "progress.json")
-    with shown.show(begin=0):
-        for steps in (100, 200, 300):
-            shown.advance(steps)
-    assert read_progress(tmp_path / "progress.json") == (300.0, 300.0, "")
