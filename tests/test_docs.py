@@ -115,6 +115,7 @@ def suites() -> Any:
     return sys.modules["suites"]
 
 
+@pytest.mark.slow  # `make docs` builds it too
 def test_the_site_builds_without_a_dead_link(tmp_path: Path) -> None:
     pytest.importorskip("material", reason="extra docs")
     done = subprocess.run(

@@ -98,6 +98,7 @@ def test_a_drive_steers_changes_gaits_without_jumps_and_ends_with_the_window(
     assert seen[0].helm.pace == 0.0
 
 
+@pytest.mark.slow
 def test_the_modes_of_a_spatial_robot_are_driven(
     person: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

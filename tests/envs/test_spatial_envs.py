@@ -127,6 +127,7 @@ def test_steps_and_gaps_lie_across_every_way_from_the_start(kind: str) -> None:
         assert np.abs(np.diff(met)).max() >= 0.9 * (config.step_m if kind == "steps" else config.gap_m)
 
 
+@pytest.mark.slow
 def test_courses_stay_on_the_field_and_episodes_end_beyond_it() -> None:
     field = {"kinds": ["flat"], "size_m": 7.0, "faults": {}}
     env = make("SnakeGym/Terrain-v0", 200, **field)
