@@ -109,11 +109,11 @@ def _encode_onnx(policy: FilePolicy, weights: bytes) -> tuple[bytes, float]:
     from .onnx_graph import encode_onnx, run_onnx
 
     contract = policy.contract
-    n_inputs, n_outputs = contract.observation.size, contract.action.size
+    n_inputs = contract.observation.size
     normaliser = None if contract.normaliser is None else contract.normaliser.make_normaliser(n_inputs)
     metadata = {"name": contract.name, "weights_sha256": contract.weights.sha256, "format": contract.format}
     tensors = read_tensors(weights, contract.weights.file)
-    model = encode_onnx(contract.network, tensors, normaliser, n_inputs, n_outputs, metadata)
+    model = encode_onnx(contract.network, tensors, normaliser, n_inputs, metadata)
     obs = np.random.default_rng(0).normal(size=(_N_COMPARED, n_inputs)).astype(np.float32)
     return model, float(np.abs(run_onnx(model, obs) - policy.predict(obs)[0]).max())
 

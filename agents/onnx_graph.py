@@ -1,53 +1,53 @@
 """ONNX model of the acting part of a policy: observations (batch, D) in, actions (batch, A) out, both float32.
 
-The graph is written node by node from the layers of the policy file, normalisation and final clip included. Nothing is
-traced, so it holds exactly these layers. Normalisation is computed in double precision, as the learner does, the
-network in single precision.
+Normalisation is computed in double precision, as the learner does, the network in single precision.
 """
 
 from __future__ import annotations
 
+import io
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import torch
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from torch.nn import functional
 
 from snake_gym.config import ConfigError
 from snake_gym.interface.actor_network import GATES, FrozenNormaliser, Layer
 
 OPSET = 17
-_IR_VERSION = 8
-"""ONNX format version that every onnxruntime since 1.12 reads."""
-_NODES = {"relu": "Relu", "tanh": "Tanh", "elu": "Elu"}
 
 
-class _Graph:
-    """Nodes and constants of a graph; ``value`` names the output of the last node."""
+class Actor(torch.nn.Module):
+    """Layers of a policy file with their weights, behind its normaliser."""
 
-    def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.value = "observation"
+    def __init__(
+        self, layers: Sequence[Layer], tensors: Mapping[str, NDArray[Any]], normaliser: FrozenNormaliser | None
+    ) -> None:
+        super().__init__()
+        if any(layer.kind in GATES for layer in layers):
+            raise ConfigError("a recurrent policy is not written as an ONNX model; expected linear layers alone")
+        self.layers, self.normaliser = layers, normaliser
+        self.tensors = {name: torch.as_tensor(np.asarray(values, np.float32)) for name, values in tensors.items()}
 
-    def add(self, operator: str, *others: str, **attributes: Any) -> str:
-        """Apply an operator to the last value, then to constants or values named in ``others``; returns the result."""
-        inputs = [self.value, *others]
-        self.value = f"value{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, inputs, [self.value], **attributes))
-        return self.value
-
-    def constant(self, name: str, values: NDArray[Any]) -> str:
-        self.constants.append(numpy_helper.from_array(values, name))
-        return name
-
-    def bounds(self, name: str, low: float, high: float, dtype: type) -> tuple[str, str]:
-        named = ((f"{name}.low", low), (f"{name}.high", high))
-        low_name, high_name = (self.constant(key, np.array(value, dtype)) for key, value in named)
-        return low_name, high_name
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return actions (batch, A)."""
+        if (norm := self.normaliser) is not None:
+            mean, deviation = torch.as_tensor(norm.mean), torch.as_tensor(np.sqrt(norm.var + norm.epsilon))
+            x = ((x.double() - mean) / deviation).clamp(-norm.clip, norm.clip).float()
+        for layer in self.layers:
+            if layer.weight is not None:
+                x = functional.linear(x, self.tensors[layer.weight], self.tensors[layer.bias] if layer.bias else None)
+            elif layer.kind == "clip":
+                x = x.clamp(layer.low, layer.high)
+            else:
+                x = torch.tanh(x) if layer.kind == "tanh" else getattr(functional, layer.kind)(x)
+        return x
 
 
 def encode_onnx(
@@ -55,42 +55,19 @@ def encode_onnx(
     tensors: Mapping[str, NDArray[Any]],
     normaliser: FrozenNormaliser | None,
     n_inputs: int,
-    n_outputs: int,
     metadata: Mapping[str, str],
 ) -> bytes:
-    """Return the model's file, with ``metadata`` stored in it."""
-    graph = _Graph()
-    if normaliser is not None:
-        graph.add("Cast", to=TensorProto.DOUBLE)
-        graph.add("Sub", graph.constant("normaliser.mean", normaliser.mean))
-        graph.add("Div", graph.constant("normaliser.deviation", np.sqrt(normaliser.var + normaliser.epsilon)))
-        graph.add("Clip", *graph.bounds("normaliser", -normaliser.clip, normaliser.clip, np.float64))
-        graph.add("Cast", to=TensorProto.FLOAT)
-    for index, layer in enumerate(layers):
-        if layer.kind in GATES:
-            raise ConfigError("a recurrent policy is not written as an ONNX model; expected linear layers alone")
-        if layer.weight is not None:
-            operands = [name for name in (layer.weight, layer.bias) if name is not None]
-            graph.add("Gemm", *(graph.constant(name, tensors[name]) for name in operands), transB=1)
-        elif layer.kind == "clip":
-            graph.add("Clip", *graph.bounds(f"clip{index}", layer.low, layer.high, np.float32))
-        elif layer.kind == "silu":
-            before = graph.value
-            graph.add("Sigmoid")
-            graph.add("Mul", before)
-        else:
-            graph.add(_NODES[layer.kind])
-    graph.nodes[-1].output[0] = "action"
-    model = helper.make_model(
-        helper.make_graph(
-            graph.nodes, "policy",
-            [helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["batch", n_inputs])],
-            [helper.make_tensor_value_info("action", TensorProto.FLOAT, ["batch", n_outputs])],
-            graph.constants,
-        ),
-        opset_imports=[helper.make_opsetid("", OPSET)], ir_version=_IR_VERSION, producer_name="snake_gym",
-    )  # fmt: skip
-    helper.set_model_props(model, dict(metadata))
+    """Return the model's file, with ``metadata`` stored in it. Raises ConfigError for a recurrent policy."""
+    buffer, names = io.BytesIO(), {"observation": {0: "batch"}, "action": {0: "batch"}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the exporter, on itself
+        torch.onnx.export(
+            Actor(layers, tensors, normaliser), (torch.zeros(1, n_inputs),), buffer,  # type: ignore[arg-type]
+            opset_version=OPSET,
+            input_names=["observation"], output_names=["action"], dynamic_axes=names, dynamo=False,
+        )  # fmt: skip
+    model = onnx.load_from_string(buffer.getvalue())
+    onnx.helper.set_model_props(model, dict(metadata))
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString())
 
