@@ -6,7 +6,6 @@ observe. ``SnakeEnv`` and ``SnakeVectorEnv`` are thin Gymnasium shells over this
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,7 +25,6 @@ from snake_gym.physics.faults import HEALTHY
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.fault_kinds import check_codes
 from snake_gym.simulation.faults import JointFault, draw_faults
 from snake_gym.simulation.live_faults import break_joint, end_faults
 from snake_gym.simulation.randomisation import DrawnQuantities
@@ -34,7 +32,7 @@ from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.costs import Costs
 from snake_gym.tasks.privileged import PrivilegedLayout, Truth
-from snake_gym.tasks.task import EnvConfig, Task, check_within
+from snake_gym.tasks.task import EnvConfig, Task
 
 BoolArray = NDArray[np.bool_]
 _KEPT_DIFFICULTIES = 256
@@ -349,34 +347,17 @@ class SnakeCore:
         """Restore a state from ``get_state``, arrays or lists by name, bit for bit; ``beside`` are further arrays
         in it.
 
-        Raises ValueError, with the env unchanged, if names, shapes or kinds are not those of this env, a number is
-        not finite but the state's is, step counts or actions are beyond their limits, or values derived from obstacles
-        do not match those of the state. A pose that contradicts the links is not looked for.
+        Raises ValueError, with the env unchanged, if names, shapes or kinds are not those of this env, or a number is
+        not finite but the state's is. Whether an episode can come to such a state is not looked for.
         """
         beside = {} if beside is None else beside
         own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}
-        write_state(own, state, at_first, self._check_state)
+        write_state(own, state, at_first)
         self.robot.allow_faults(self.robot.fault_names())
         self.robot.restored()
         if self.randomisation is not None:
             self.randomisation.restored()
         self.task.restored()
-
-    def _check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        for slot in ("fault", "second_fault"):
-            check_codes(arrays[f"{slot}/kind"])
-        for name in ("difficulty", "present_difficulty"):
-            if (arrays[name] > 1.0).any() or (arrays[name] < 0.0).any():
-                raise ValueError(f"env state {name} holds {arrays[name].max():g}; expected in [0, 1]")
-        if (arrays["step_limit"] < 1).any() or (arrays["step_count"] > arrays["step_limit"]).any():
-            raise ValueError("env state step_count goes beyond step_limit, or that is 0; expected 0 <= count <= limit")
-        check_within("action", arrays["action"], -1.0, 1.0)
-        if self.costs is not None:
-            for name in self.costs.state_arrays():
-                check_within(name, arrays[name], 0.0, math.inf if name == "cost_heat" else 1.0)
-        if self.randomisation is not None:
-            self.randomisation.check_state(arrays)
-        self.task.check_state(arrays)
 
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {

@@ -16,7 +16,7 @@ import numpy as np
 
 from snake_gym.config import ConfigError
 from snake_gym.physics.compilation import cached_njit
-from snake_gym.physics.state import FloatArray, IntArray, Obstacles
+from snake_gym.physics.state import FloatArray, Obstacles
 
 FAR_M = 1.0e6
 _UNUSED = (FAR_M, FAR_M, 1.0, 0.0, 0.0, 0.0)
@@ -89,47 +89,6 @@ def write_world(arrays: Obstacles, world: int, features: FloatArray, reach_m: fl
         what = "cells" if full == 1 else "items"
         size = arrays.cell_start.shape[1] - 1 if full == 1 else arrays.cell_item.shape[1]
         raise ConfigError(f"the features of world {world} need more than {size} grid {what}; too tight bounds")
-
-
-class StateError(ValueError):
-    """Error for impossible obstacles of a saved state; ``array`` names the wrong field of ``Obstacles``."""
-
-    def __init__(self, array: str, message: str) -> None:
-        super().__init__(message)
-        self.array = array
-
-
-def check_worlds(arrays: Obstacles, n_features: IntArray, reach_m: float) -> None:
-    """Raise StateError unless the arrays of each world equal those that ``write_world`` makes of its first features.
-
-    The kernels index memory by the grid, so one that does not follow from the features must never get to them.
-    ``n_features`` (W,) does not count those that ``with_ends`` adds; ``reach_m`` as for ``empty_arrays``.
-    """
-    scratch = Obstacles(
-        np.zeros_like(arrays.feature[:1]), np.zeros_like(arrays.cell_start[:1]), np.zeros_like(arrays.cell_item[:1]),
-        np.zeros((1, 2)), np.zeros((1, 2), np.int64), arrays.cell_m, arrays.skin_m,
-    )  # fmt: skip
-    for world, n in enumerate(n_features.tolist()):
-        rows = arrays.feature[world, :n]
-        axis, size = np.hypot(rows[:, 2], rows[:, 3]), rows[:, 4:]
-        wrong = (np.abs(axis - 1.0) > 1e-6) | (size < 0.0).any(axis=1) | (np.abs(rows[:, :2]) > FAR_M).any(axis=1)
-        if wrong.any():
-            raise StateError(
-                "feature", f"holds {rows[wrong][0].tolist()} at world {world}; expected a place within {FAR_M:g} m, "
-                "an axis of length 1, and a length and a radius >= 0",
-            )  # fmt: skip
-        try:
-            write_world(scratch, 0, with_ends(rows), reach_m)
-        except ConfigError as error:
-            raise StateError("feature", f"holds obstacles at world {world} that have no room here: {error}") from None
-        n_x, n_y = scratch.n_cells[0].tolist()
-        used = n_x * n_y + 1 if n else 0
-        parts = {"feature": None, "n_cells": None, "origin_xy": 2 if n else 0, "cell_start": used}
-        parts["cell_item"] = int(scratch.cell_start[0, used - 1]) if n else 0
-        for name, count in parts.items():
-            given, expected = getattr(arrays, name)[world, :count], getattr(scratch, name)[0, :count]
-            if not np.array_equal(given, expected):
-                raise StateError(name, f"of world {world} does not follow from its {n} obstacles; expected its grid")
 
 
 def with_ends(features: FloatArray) -> FloatArray:

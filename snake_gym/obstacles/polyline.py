@@ -158,12 +158,6 @@ def _find_nearest(piece, begin, point, last, reach, most, found):  # type: ignor
                 best, found[w] = gap2, begin[w, i] + along
 
 
-def polyline_length(xy: FloatArray) -> FloatArray:
-    """Return the lengths (W,) [m] of polylines ``xy`` (W, P, 2) [m]."""
-    step = np.diff(xy, axis=1)
-    return np.asarray(np.hypot(step[..., 0], step[..., 1]).sum(axis=1))
-
-
 def spread_points(route: FloatArray, n_points: int) -> FloatArray:
     """Return ``route`` (v, 2) with points added on its longest pieces (n_points, 2); corners and polyline stay."""
     if len(route) > n_points:

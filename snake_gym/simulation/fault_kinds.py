@@ -123,16 +123,6 @@ def fault_code(name: str) -> int:
     return FAULT_CODES.get(name, _FIRST_CODE + zlib.crc32(name.encode()))
 
 
-def check_codes(codes: NDArray[np.int64]) -> None:
-    """Raise ValueError for kinds of joint faults in a saved state that are not registered."""
-    unknown = ~np.isin(codes, [HEALTHY, *(FAULT_CODES[name] for name in JOINT_KINDS)])
-    if unknown.any():
-        raise ValueError(
-            f"env state fault/kind holds the code {codes[unknown][0]}, a kind of fault that no imported module "
-            "registers; give it with --plugin FILE.py"
-        )
-
-
 def register_fault_kind(
     name: str, strength: Spread = 0.3, laws: tuple[str, ...] = (), lacks: Callable[[RobotSpec], str] = lambda spec: ""
 ) -> Callable[[Effect], Effect]:

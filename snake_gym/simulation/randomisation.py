@@ -345,8 +345,6 @@ _PLACE = "_place"
 QUANTITIES = {f.name: f.name for f in dataclasses.fields(RandomisationConfig) if f.default is None}
 QUANTITIES |= {name + _PLACE: name for name in _PLACES}
 """Names of all that can be drawn for an episode -> the setting without which it is not."""
-_ROUNDING = 1e-12
-"""Share of a range by which a drawn number may lie outside it."""
 
 
 class Columns(NamedTuple):
@@ -466,19 +464,6 @@ class DrawnQuantities:
         }  # fmt: skip
         arrays |= self._step_streams.state_arrays("stream/randomisation")
         return arrays | (self.sensors.state_arrays() if self.sensors is not None else {})
-
-    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Raise ValueError for quantities in a saved state that no episode can have."""
-        of, values, level = self._columns, arrays["randomisation/values"], arrays["randomisation/level"]
-        low, high = of.bounds()
-        slack = _ROUNDING * (high - low)
-        for name, columns in of.of.items():
-            part = values[:, columns]
-            wrong = part[(part < (low - slack)[columns]) | (part > (high + slack)[columns])]
-            if wrong.size:
-                raise ValueError(f"env state randomisation/values holds {wrong[0]:g} for {name}, out of its range")
-        if ((level < 0.0) | (level > 1.0)).any():
-            raise ValueError(f"env state randomisation/level holds {level.max():g}; expected in [0, 1]")
 
     def restored(self) -> None:
         """Make the rest follow after the arrays of ``state_arrays`` were written to."""

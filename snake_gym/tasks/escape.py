@@ -74,7 +74,7 @@ class Escape(ObstacleField):
 
     records = {  # noqa: RUF012
         **ObstacleField.records,
-        "time_to_goal_s": Record("s", "when all of the robot was out; inf until then", math.inf, 0.0),
+        "time_to_goal_s": Record("s", "when all of the robot was out; inf until then", math.inf),
     }
     further_infos = {  # noqa: RUF012
         **ObstacleField.further_infos,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError, Settings
 from snake_gym.config.settings import Positive
 from snake_gym.obstacles.fields import Field, FieldConfig, FieldMaker, RobotExtent
-from snake_gym.obstacles.grid import StateError, check_worlds, empty_arrays, with_ends, write_world
-from snake_gym.obstacles.polyline import Routes, polyline_length
+from snake_gym.obstacles.grid import empty_arrays, with_ends, write_world
+from snake_gym.obstacles.polyline import Routes
 from snake_gym.physics.state import ChainState, Obstacles
 from snake_gym.robot.measurement import Goal, centre_offset, chain_angles, head_angle_for
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.sensors import ContactSensorConfig, RangeScanConfig, SensorSuite
-from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task, check_within
+from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task
 
 _REACH_M = 0.5
 """How far along the route the nearest place is looked for, from the last one on."""
@@ -149,12 +149,12 @@ class ObstacleField(Task):
     score = "is_success"
     records = {  # noqa: RUF012
         "progress_m": Record("m", "way made along the route so far"),
-        "time_to_goal_s": Record("s", "when the goal was reached; inf until then", math.inf, 0.0),
-        "n_contacts": Record("1", "places of contact now, mean over the step", least=0.0),
-        "contact_force_n": Record("N", "contact forces now, mean over the step, summed over the links", least=0.0),
-        "contact_time_s": Record("s", "time with at least one contact so far, in whole steps", least=0.0),
-        "contact_impulse_ns": Record("N s", "contact forces of all links over time so far", least=0.0),
-        "penetration_m": Record("m", "deepest penetration into an obstacle so far", least=0.0),
+        "time_to_goal_s": Record("s", "when the goal was reached; inf until then", math.inf),
+        "n_contacts": Record("1", "places of contact now, mean over the step"),
+        "contact_force_n": Record("N", "contact forces now, mean over the step, summed over the links"),
+        "contact_time_s": Record("s", "time with at least one contact so far, in whole steps"),
+        "contact_impulse_ns": Record("N s", "contact forces of all links over time so far"),
+        "penetration_m": Record("m", "deepest penetration into an obstacle so far"),
     }
     further_infos = {  # noqa: RUF012
         "route_m": ("m", "length of the route"),
@@ -291,22 +291,6 @@ class ObstacleField(Task):
             **super().state_arrays(), "n_features": self.n_features, "route_xy": self.routes.xy,
             "shown_m": self.shown_m, **obstacles,
         }  # fmt: skip
-
-    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """The grid has to be that of the obstacles, and ways made lie on the route."""
-        super().check_state(arrays)
-        for name in ("progress_m", "shown_m"):
-            check_within(name, arrays[name], 0.0, polyline_length(arrays["route_xy"]))
-        counts, most = arrays["n_features"], self._arrays.feature.shape[1]
-        if (counts > most).any():
-            raise ValueError(f"env state n_features holds {counts.max()}; expected at most {most}")
-        given: dict[str, Any] = {
-            name: arrays[_OBSTACLE + name] for name in self._arrays._fields if _OBSTACLE + name in arrays
-        }
-        try:
-            check_worlds(self._arrays._replace(**given), counts, self._grid_reach_m)
-        except StateError as error:
-            raise ValueError(f"env state {_OBSTACLE}{error.array} {error}") from None
 
     def restored(self) -> None:
         self.routes.restored()

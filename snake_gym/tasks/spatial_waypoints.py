@@ -7,13 +7,11 @@ of ``snake_gym.spatial``, which needs MuJoCo.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, require
 from snake_gym.controllers.multimodal import MODES
@@ -23,7 +21,7 @@ from snake_gym.robot.spatial_spec import load_spatial_robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.randomisation import DrawnQuantities
 from snake_gym.simulation.sensors import SensorSuite
-from snake_gym.tasks.task import EnvConfig, StartConfig, Task, check_within
+from snake_gym.tasks.task import EnvConfig, StartConfig, Task
 from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
 
 ROBOT = "configs/robot/spatial/snake_robot_iii.yaml"
@@ -172,15 +170,3 @@ class SpatialWaypoints(Waypoints):
     def __init__(self, config: CourseConfig, n_worlds: int, reward: RewardConfig | None = None) -> None:
         super().__init__(config, n_worlds, reward)
         self.columns = (*self.columns, "head_up", "head_height", "gait_mode")
-
-    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        super().check_state(arrays)
-        if (np.abs(arrays["robot/physics"][:, 4:8]).max(axis=1) < 0.1).any():
-            raise ValueError("env state robot/physics has a quaternion of length 0; expected 1")
-        if "decoder/mode" in arrays:
-            check_within("decoder/mode", arrays["decoder/mode"], 0, len(MODES) - 1)
-            check_within("decoder/change", arrays["decoder/change"], 1e-6)
-            if (arrays["decoder/mode"] % 1.0 != 0.0).any():
-                raise ValueError(
-                    f"env state decoder/mode holds {arrays['decoder/mode'].tolist()}; expected whole numbers"
-                )

@@ -185,31 +185,6 @@ class Record(NamedTuple):
     meaning: str
     start: float = 0.0
     """Its value when an episode begins."""
-    least: float = -math.inf
-    """Smallest value that it can have."""
-    most: float = math.inf
-    """Largest value that it can have."""
-
-
-def check_within(name: str, values: NDArray[Any], least: Any, most: Any = math.inf) -> None:
-    """Raise ValueError unless the array ``name`` (W, ...) of a saved state is at least ``least`` and at most ``most``.
-
-    Both are numbers, or arrays (W,); ``most`` is widened by what sums over an episode are rounded by.
-    """
-    low, high = (np.broadcast_to(bound, len(values)).reshape(-1, *[1] * (values.ndim - 1)) for bound in (least, most))
-    wrong = ~((values >= low) & (values <= high + _ROUNDING * np.abs(high)))
-    if wrong.any():
-        place = tuple(np.argwhere(wrong)[0].tolist())
-        lowest, highest = float(low[place[0]].item()), float(high[place[0]].item())
-        expected = f">= {lowest:g}" if highest == math.inf else f"in [{lowest:g}, {highest:g}]"
-        raise ValueError(f"env state {name} holds {values[place]:g} at {list(place)}; expected {expected}")
-
-
-def check_follows(name: str, values: NDArray[Any], wanted: NDArray[Any], why: str) -> None:
-    """Raise ValueError unless the array ``name`` (W,) of a saved state is ``wanted``, for the reason ``why``."""
-    if (values != wanted).any():
-        world = int(np.argmax(values != wanted))
-        raise ValueError(f"env state {name} holds {values[world]:g} at [{world}]; expected {wanted[world]:g}, {why}")
 
 
 class Task(ABC):
@@ -348,16 +323,6 @@ class Task(ABC):
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         """Everything that changes, by name: the arrays themselves."""
         return {"targets_xy": self.targets_xy, "target_index": self.index, **self.record}
-
-    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Raise ValueError unless an episode can come to ``arrays``, those of the whole env's state.
-
-        Their shapes and kinds are right, and they are finite. What follows from others of them is not to be trusted.
-        """
-        limits = {name: (record.least, record.most) for name, record in self.records.items()}
-        for name, (least, most) in {"target_index": (0, max(self.n_targets, 1)), **limits}.items():
-            if name in arrays:  # a user's task may keep others
-                check_within(name, arrays[name], least, most)
 
     def restored(self) -> None:
         """Make the rest follow after the arrays of ``state_arrays`` were written to; here, the goal."""

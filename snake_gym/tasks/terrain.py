@@ -6,7 +6,6 @@ robot begins wound around it, and the way that counts is the height that its cen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
@@ -23,7 +22,7 @@ from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.ground import LEVEL, Ground, GroundSpec, Pole, field_heights
 from snake_gym.tasks.spatial_waypoints import SpatialEnvConfig, SpatialWaypoints
-from snake_gym.tasks.task import BoolArray, Start, Task, check_within
+from snake_gym.tasks.task import BoolArray, Start, Task
 from snake_gym.tasks.waypoints import PAPER_TARGETS, CourseConfig
 
 TerrainKind = Literal["flat", "grass", "rocks", "steps", "gaps", "pole"]
@@ -212,15 +211,6 @@ class Terrain(SpatialWaypoints):
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         own = {"kind": self.kind, "seed": self.seed, "heights": self.heights, "height": self.height}
         return {**super().state_arrays(), **{f"ground_{name}": values for name, values in own.items()}}
-
-    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        super().check_state(arrays)
-        if ((arrays["ground_kind"] >= len(KINDS)) | (arrays["ground_kind"] < 0)).any():
-            raise ValueError(
-                f"env state ground_kind holds {arrays['ground_kind'].max()}; expected 0 to {len(KINDS) - 1}"
-            )
-        for i, (name, highest) in enumerate(HIGHEST.items()):
-            check_within(f"ground_heights, of {name},", arrays["ground_heights"][:, i], 0.0, highest)
 
     def restored(self) -> None:
         """The goal, and the grounds of worlds that have another one than the physics."""

@@ -135,8 +135,8 @@ class Waypoints(Task):
     """Distance from the origin, along x and along y, that random courses keep within."""
     records = {  # noqa: RUF012
         "progress_m": Record("m", "way made towards the targets so far, all targets together"),
-        "time_to_first_target_s": Record("s", "when the first target was reached; inf until then", math.inf, 0.0),
-        "last_target_time_s": Record("s", "when the last target so far was reached; inf until then", math.inf, 0.0),
+        "time_to_first_target_s": Record("s", "when the first target was reached; inf until then", math.inf),
+        "last_target_time_s": Record("s", "when the last target so far was reached; inf until then", math.inf),
     }
     further_infos = {  # noqa: RUF012
         "targets_reached": ("1", "targets reached so far"),

@@ -8,29 +8,6 @@ from snake_gym.envs.checker import assert_same
 from snake_gym.obstacles.shapes import distance
 from tests.tasks.test_escape import body
 
-MADE_UP: dict[str, tuple[str, float, str]] = {
-    "cells that begin nowhere": ("obstacle/cell_start", 10**12, "obstacle/cell_start of world 1 does not follow"),
-    "indices of no feature": ("obstacle/cell_item", 10**12, "obstacle/cell_item of world 1 does not follow"),
-    "too many cells": ("obstacle/n_cells", 10**6, "obstacle/n_cells of world 1 does not follow"),
-    "a grid elsewhere": ("obstacle/origin_xy", 3.0, "obstacle/origin_xy of world 1 does not follow"),
-    "too many obstacles": ("n_features", 10**12, "n_features holds 1000000000000; expected at most"),
-    "no obstacles": ("n_features", 0, "obstacle/feature of world 1 does not follow"),
-    "obstacles without size": ("obstacle/feature", 0.0, "obstacle/feature holds .* at world 1; expected .*an axis"),
-    "obstacles beyond all": ("obstacle/feature", 1e300, "obstacle/feature holds .* at world 1; expected"),
-}
-
-
-@pytest.mark.parametrize(("name", "value", "message"), MADE_UP.values(), ids=MADE_UP)
-def test_a_state_whose_grid_is_not_that_of_its_obstacles_is_refused(name: str, value: float, message: str) -> None:
-    """The kernels index memory by the grid."""
-    env = make_obstacle_field(2)
-    env.reset(seed=1)
-    before, bad = env.get_state(), env.get_state()
-    bad[name][1] = value
-    with pytest.raises(ValueError, match=f"env state {message}"):
-        env.set_state(bad)
-    assert_same(env.get_state(), before, "after a refused state")
-
 
 @pytest.mark.parametrize("kind", ["pegboard", "forest", "bends", "gates"])
 def test_a_state_among_obstacles_is_taken_back_bit_for_bit(kind: str) -> None:

@@ -179,27 +179,6 @@ def test_a_joint_breaks_and_is_mended_while_the_episode_runs(env_id: str) -> Non
         env.core.set_fault(0, 2, "loose")
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("ground_heights", 99.0, "rough_m.*holds 99"),
-        ("decoder/mode", 9.0, "decoder/mode holds 9"),
-        ("decoder/mode", 1.5, "whole numbers"),
-        ("decoder/change", 0.0, "decoder/change holds 0"),
-        ("robot/physics", 0.0, "quaternion of length 0"),
-    ],
-)
-def test_a_state_that_cannot_be_is_refused_with_the_env_unchanged(name: str, value: float, said: str) -> None:
-    env = make("SnakeGym/Terrain-v0", 2, kinds=["grass"], **ACTIONS["residual"])
-    env.reset(seed=0)
-    before = env.get_state()
-    wrong = {key: np.array(array) for key, array in before.items()}
-    wrong[name][:], wrong["progress_m"][:] = value, 123.0
-    with pytest.raises(ValueError, match=said):
-        env.set_state(wrong)
-    assert_same(env.get_state(), before, "the state")
-
-
 def test_a_gait_of_frequency_zero_stands_still() -> None:
     action = {"kind": "residual", "controller": {"kind": "multimodal", "frequency_rad_s": 0.0}}
     env = make(SPATIAL_TASKS[0], 1, action=action, faults={})
