@@ -153,15 +153,6 @@ def test_what_is_drawn_in_every_step_moves_no_other_draw_either() -> None:
         np.testing.assert_allclose(errors, seen[0][1], atol=1e-12)
 
 
-def test_no_saved_state_brings_in_a_robot_that_cannot_be_drawn() -> None:
-    core = make({"mass": {"low": 0.5, "high": 2.0}})
-    state = core.get_state()
-    state["randomisation/values"] = state["randomisation/values"].copy()
-    state["randomisation/values"][:] = -1.0
-    with pytest.raises(ValueError, match="randomisation/values holds -1 for friction_along, out of its range"):
-        core.set_state(state)
-
-
 # --- bodies and ground -----------------------------------------------------------------------------------------------
 
 
