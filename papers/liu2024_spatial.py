@@ -1,11 +1,11 @@
 """Rerun of the spatial part of liu2024 (SnakeSys): five gaits of Snake Robot III on MuJoCo.
 
 ``experiments``: creeping, side winding and arc rolling with the servos' limits (Table 4). ``simulations``: all five
-with unlimited joints, the authors' gains, contact friction and shapes (Table 3), spiral rolling on a pole. ``complex
-ground``: side winding and arc rolling on height fields (Table 5). The authors' simulator has a contact friction of
-0.2, which
-stands for the floor of the experiments too; the one friction that is fitted, to the creeping speed of the experiments
-alone, is that of the wheels' axles, ``AXLE``. docs/spatial.md says what else is ours.
+with unlimited joints, the authors' gains, contact friction and shapes (Table 3), spiral rolling on a pole, with
+cylinders in place of the boxes of section 5.1. ``complex ground``: side winding and arc rolling on height fields
+(Table 5). The authors' simulator has a contact friction of 0.2, which stands for the floor of the experiments too; the
+one friction that is fitted, to the creeping speed of the experiments alone, is that of the wheels' axles, ``AXLE``.
+docs/spatial.md says what else is ours.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Results(NamedTuple):
     """ARL with the radius of the simulations, 2 m, with the servos' limits; with 1 m and without them."""
     ground: dict[str, Run]
     published_spiral: Run
-    """SRL on the pole with the paper's radius, gains and friction."""
+    """SRL on the pole with the paper's radius, gains and friction, on cylinders."""
 
 
 def servo_robot(spec: SpatialSpec, mode: str, friction: float, axle: float = 0.0) -> SpatialSpec:
@@ -230,7 +230,10 @@ def strong_robot(spec: SpatialSpec) -> SpatialSpec:
 
 
 def climb(spec: SpatialSpec, published: bool, periods: int) -> Run:
-    """Wind the robot around the pole and roll: as published, or with our grip."""
+    """Wind the robot around the pole and roll: with the paper's spiral, gains and friction, or with our grip.
+
+    Links are cylinders; the paper's simulations of SRL have boxes (section 5.1).
+    """
     plain = free_robot(spec, "SRL")
     gait = GAITS["SRL"]
     if not published:
@@ -364,7 +367,7 @@ def _climbs(results: Results) -> Finding:
     note = (
         f"{100 * rise:.0f} cm in a period with friction {POLE_FRICTION:g}, gain {POLE_GAINS[0]:g} N m/rad and a "
         f"commanded radius of {GRIP_RADIUS_M:g} m; as published (0.26 m, 50 N m/rad, friction {FLOOR:g}): "
-        f"{100 * published:+.0f} cm: that spiral does not grip a pole of {POLE_RADIUS_M:g} m"
+        f"{100 * published:+.0f} cm on a pole of {POLE_RADIUS_M:g} m. Both with cylinders, where section 5.1 has boxes"
     )
     return Finding(grade(published > 0.05, rise > 0.05), note, rise)
 

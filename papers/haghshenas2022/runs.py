@@ -69,6 +69,12 @@ class PathRun:
         return self.run.time_s > SETTLED_S
 
     @property
+    def at_corner(self) -> np.ndarray:
+        """(T,) True where the centre of mass is within the look-ahead of a corner of the square."""
+        gap = np.linalg.norm(self.run.centre_xy[:, :1] - SQUARE.points_xy, axis=2)
+        return np.asarray(gap.min(axis=1) < LOOKAHEAD_M)
+
+    @property
     def speed(self) -> FloatArray:
         """(T,) speed [m/s] of the centre of mass along the mean direction of the links."""
         return self.run.forward_m_s[:, 0]

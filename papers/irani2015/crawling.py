@@ -255,7 +255,7 @@ class Scan(NamedTuple):
     paths: Paths
     """Paths of ``forwards`` at ``shown``, trials (14, S) flat."""
     shown: int
-    """Index of the phase shift whose paths are kept, and at which verdicts are given."""
+    """Index of the phase shift whose paths are kept."""
 
 
 def scan(
@@ -263,7 +263,7 @@ def scan(
 ) -> Scan:
     """Run all trials with the robot ``spec``, one phase shift after the other.
 
-    ``shown_deg``: phase shift whose nearest scanned one has its paths kept, and claims judged.
+    ``shown_deg``: phase shift whose nearest scanned one has its paths kept.
     """
     shifts = np.radians(np.array(shifts_deg, dtype=np.float64))
     starts: FloatArray = math.pi / n_starts * np.arange(n_starts, dtype=np.float64)

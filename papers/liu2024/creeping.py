@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import j0
 
 from snake_gym.controllers.cpg import Cpg, CpgConfig
 from snake_gym.robot.measurement import Goal, mean_angle
@@ -49,12 +50,10 @@ def creeping_wave(n_joints: int, n_waves: int = K_N, initial_angle_rad: float = 
 def no_slip_speed() -> float:
     """Return speed over omega [m/rad] of a continuous serpenoid without side slip: J_0(a) times the wave's length.
 
-    The body follows its own curve by one wave in each period; a serpenoid of initial angle a advances by J_0(a) times
-    its length (the mean of cos(a sin s)).
+    The body follows its own curve by one wave in each period; a serpenoid of initial angle a advances by J_0(a) of it.
     """
     wave_m = (SNAKESYS.length_m - 2.0 * float(SNAKESYS.links("link_half_length_m")[-1])) / K_N
-    s = 2.0 * math.pi * (np.arange(400) + 0.5) / 400
-    return wave_m * float(np.cos(INITIAL_ANGLE_RAD * np.sin(s)).mean()) / (2.0 * math.pi)
+    return wave_m * float(j0(INITIAL_ANGLE_RAD)) / (2.0 * math.pi)
 
 
 class Creeping(NamedTuple):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-_COLOURS = (BLUE, ORANGE, GREEN, VERMILION)
+_COLOURS = (BLUE, ORANGE, GREEN, VERMILION, INK, MUTED)
 
 
 def _map(axes: Axes) -> None:
@@ -111,7 +111,8 @@ def _turned(trace: Trace) -> Trace:
 
 
 def _draw_run(canvas: Canvas, results: Results) -> None:
-    trace = _turned(max(results.crossings[-1].traces, key=lambda trace: float(trace.force_n.sum())))
+    traces = [trace for one in results.crossings if one.guaranteed for trace in one.traces]
+    trace = _turned(max(traces, key=lambda trace: float(trace.force_n.sum())))
     upper, lower = canvas.subplots(2, 1, height_ratios=(2.0, 1.0))
     _obstacles(upper, trace.features)
     upper.plot(*trace.route_xy.T, color=GREEN, lw=1.0, ls="--", label="route")
@@ -130,10 +131,10 @@ def _draw_crossings(canvas: Canvas, results: Results) -> None:
         times = np.sort(one.time_s[one.crossed])
         share = 100.0 * np.arange(1, times.size + 1) / one.crossed.size
         ends = np.r_[0.0, times, TIME_LIMIT_S], np.r_[0.0, share, share[-1:] if times.size else 0.0]
-        axes.step(*ends, where="post", color=colour, lw=1.6, label=f"difficulty {one.difficulty:g}")
+        axes.step(*ends, where="post", color=colour, lw=1.6, label=f"{one.gap_lanes:g} lanes, way {one.way}")
     axes.axhline(95.0, color=MUTED, lw=1.0, ls=":", label="95 %")
     axes.set(xlabel="time [s]", ylabel="boards crossed [%]")
-    axes.legend(loc="lower right")
+    axes.legend(loc="center right")
 
 
 def _draw_trajectory(canvas: Canvas, results: Results) -> None:
@@ -168,7 +169,7 @@ FIGURES = (
     figure("pegboard_targets", "Targets among pegs: way of the centre of mass on four boards.",
            _draw_courses, (9.0, 4.2)),
     figure("pegboard_run", "One board: the robot every 8 s, and the forces of the pegs on it.", _draw_run, (9.0, 6.0)),
-    figure("crossings", "Boards crossed over time, for each difficulty.", _draw_crossings, (7.5, 4.2)),
+    figure("crossings", "Boards crossed over time, by the gap between pegs.", _draw_crossings, (7.5, 4.2)),
     figure("trajectory", "A trajectory followed without a break, with feed-forward, and the distance from it.",
            _draw_trajectory, (9.0, 5.6)),
     figure("joint_tracking", "Joint 5 and its reference by eq. 32 alone and with feed-forward.",

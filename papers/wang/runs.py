@@ -1,8 +1,9 @@
 """Runs of wang: random pegboards crossed, targets visited, a trajectory followed, and its equations checked in states.
 
-Pegboards (``SnakeGym/ObstacleField-v0``) are seeded, each guaranteed passable for the robot's wave. Crossed: the head
-comes within 0.15 m of the goal, three robot lengths from the start and behind all pegs, in time. The
-controller is guided by a point of the route a third of a robot length ahead (see ``tasks.obstacle_field``).
+Pegboards (``SnakeGym/ObstacleField-v0``) are seeded. Crossed: the head comes within 0.15 m of the goal, three robot
+lengths from the start and behind all pegs, in time. Where a way for the robot's wave is guaranteed, the controller is
+guided by a point of it a third of a robot length ahead (see ``tasks.obstacle_field``); elsewhere nothing but room for a
+stretched robot is, and the controller knows the goal alone.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ STRONG = replace(
 """Robot of unlimited torques and short samples: eq. 32 acts alone (``controllers.feedback_linearization``)."""
 
 LINK_M = float(2.0 * PEGBOARD.links("link_half_length_m").min())
+LANE_M = 2.0 * robot_extent(PEGBOARD, math.radians(20.0), math.radians(30.0), "head").clearance_m
+"""Width that a small wave of the robot takes."""
 SETTLED_S = 10.0
 """Duration of the start that following errors leave out [s]."""
 TIME_LIMIT_S = 120.0
@@ -77,9 +80,12 @@ class Trace(NamedTuple):
 
 
 class Crossings(NamedTuple):
-    """Results on B boards of one difficulty."""
+    """Results on B boards of one kind."""
 
-    difficulty: float
+    gap_lanes: float
+    """Gap between pegs, before they are moved at random, over ``LANE_M``."""
+    guaranteed: bool
+    """True if a way for the robot's wave is, and is shown to the controller."""
     crossed: NDArray[np.bool_]
     """(B,) True for crossed boards."""
     time_s: FloatArray
@@ -96,14 +102,22 @@ class Crossings(NamedTuple):
     """(B,) [N] largest force on one link, mean over a control step."""
     traces: tuple[Trace, ...]
 
+    @property
+    def way(self) -> str:
+        return "guaranteed" if self.guaranteed else "unknown"
 
-def cross_boards(n_boards: int, difficulty: float, seed: int, advance: Callable[[float], None]) -> Crossings:
-    """Run the controller over boards ``seed .. seed + n_boards - 1`` of ``difficulty`` in [0, 1], all side by side."""
+
+def cross_boards(
+    n_boards: int, gap_lanes: float, guaranteed: bool, seed: int, advance: Callable[[float], None]
+) -> Crossings:
+    """Run the controller over boards ``seed .. seed + n_boards - 1`` with such gaps, all side by side."""
+    room = None if guaranteed else float(PEGBOARD.links("link_radius_m").max())
     settings = {
         "robot": PEGBOARD.name,
         "time_limit_s": TIME_LIMIT_S,
         "action": {"kind": "residual", "controller": CONTROLLER},
-        "field": {"kind": "pegboard", "difficulty": difficulty},
+        "field": {"kind": "pegboard", "gap_m": gap_lanes * LANE_M, "clearance_m": room},
+        "goal": {"guidance": "route" if guaranteed else "goal"},
         "n_threads": 1,
     }
     core = SnakeCore(build(ObstacleFieldConfig, settings, "env"), n_boards)
@@ -130,7 +144,7 @@ def cross_boards(n_boards: int, difficulty: float, seed: int, advance: Callable[
         advance(float(age.max()) / TIME_LIMIT_S)
     infos = core.task.infos()
     return Crossings(
-        difficulty, infos["is_success"], infos["time_to_goal_s"], infos["penetration_m"], gain,
+        gap_lanes, guaranteed, infos["is_success"], infos["time_to_goal_s"], infos["penetration_m"], gain,
         infos["contact_time_s"] / age, most, peak,
         tuple(_trace(core, samples, world, age[world]) for world in range(kept.stop)),
     )  # fmt: skip

@@ -96,7 +96,7 @@ def test_the_study_holds_what_it_claims() -> None:
     STUDY.add_options(parser)
     outcome = STUDY.run(parser.parse_args(["--quick"]), lambda share, doing: None)
     verdicts = {claim.source + claim.text[:20]: claim.verdict for claim in outcome.claims}
-    assert list(verdicts.values()).count("reproduced") >= 7
+    assert list(verdicts.values()).count("partly") >= 6, "what holds at some phase shifts"
     circle = next(claim for claim in outcome.claims if claim.published == 0.56)
     assert circle.verdict == "not"
     assert all(len(row) == len(table.columns) for table in outcome.tables for row in table.rows)

@@ -45,12 +45,18 @@ def silent(share: float) -> None:
 
 
 def test_dense_boards_are_crossed_without_penetration_or_energy() -> None:
-    boards = cross_boards(12, 1.0, 1000, silent)
+    boards = cross_boards(12, 1.2, True, 1000, silent)
     within("crossed", 100.0 * float(boards.crossed.mean()))
     within("penetration", 100.0 * float(boards.penetration_m.max()) / LINK_M)
     within("energy_gain", max(0.0, float(boards.energy_gain_j.max())))
     assert boards.most_contacts.max() >= 1.0 and boards.peak_force_n.max() > 1.0, "pegs are touched"
     assert all(trace.time_s[-1] == time for trace, time in zip(boards.traces, boards.time_s[:4], strict=True))
+
+
+def test_boards_without_a_guaranteed_way_are_not_all_crossed() -> None:
+    """At half the gaps of the densest guaranteed boards the robot gets through to the goal; at a quarter it sticks."""
+    crossed = [cross_boards(8, gap, False, 1000, silent).crossed.mean() for gap in (0.6, 0.3)]
+    assert crossed[0] >= 0.9 and crossed[1] < 0.5
 
 
 def test_joints_accelerate_as_asked() -> None:
@@ -87,12 +93,12 @@ def test_a_trajectory_is_followed_with_feedforward_only() -> None:
 def test_the_whole_study() -> None:
     outcome = run_study(["--boards", "100"])
     verdicts = {claim.text: claim.verdict for claim in outcome.claims}
-    wrong = {text for text, verdict in verdicts.items() if verdict != "reproduced"}
-    assert wrong == {"The impulse of an impact follows from the mass of the link that is hit"}
-    crossed = [claim for claim in outcome.claims if "dense pegboard" in claim.text]
-    assert len(crossed) == 3
-    for claim in crossed:
-        within("crossed", measured(claim))
+    assert {verdict: text[:14] for text, verdict in verdicts.items() if verdict != "reproduced"} == {
+        "not": "The impulse of", "by construction": "With the torqu", "partly": "The robot goes"
+    }  # fmt: skip
+    guaranteed, unknown = (claim for claim in outcome.claims if "dense pegboard" in claim.text)
+    within("crossed", measured(guaranteed))
+    assert guaranteed.verdict == "reproduced" and unknown.verdict == "partly"
 
 
 def measured(claim: Claim) -> float:
@@ -111,6 +117,6 @@ def test_quick_run_draws_and_tables_everything() -> None:
     from papers.record import draw_png
 
     outcome = run_study(["--quick", "--boards", "2"])
-    assert len(outcome.claims) == 11 and len(outcome.tables[0].rows) == 1
+    assert len(outcome.claims) == 12 and len(outcome.tables[0].rows) == 2
     for figure in outcome.figures:
         assert draw_png(figure).startswith(b"\x89PNG")
