@@ -352,12 +352,16 @@ class SnakeCore:
         """
         beside = {} if beside is None else beside
         own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}
-        write_state(own, state, at_first)
+        write_state(own, state, at_first, self._check_kinds)
         self.robot.allow_faults(self.robot.fault_names())
         self.robot.restored()
         if self.randomisation is not None:
             self.randomisation.restored()
         self.task.restored()
+
+    def _check_kinds(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        for slot in ("fault", "second_fault"):
+            check_codes(arrays[f"{slot}/kind"])
 
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,13 @@ from snake_gym.config.errors import show
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def write_state(own: Arrays, state: Mapping[str, Any], at_first: Arrays) -> None:
+def write_state(
+    own: Arrays, state: Mapping[str, Any], at_first: Arrays, check: Callable[[Arrays], None] = lambda arrays: None
+) -> None:
     """Write the arrays or lists of ``state`` into those of ``own``, which have the same names, shapes and kinds.
 
     Arrays with infinite or NaN entries ``at_first`` (such as future times) may have them again; no others may.
+    ``check`` raises ValueError for faults that nobody has registered.
 
     Raises ValueError for another name, shape or kind, or a number that is not finite; then nothing is written.
     """
@@ -26,6 +29,7 @@ def write_state(own: Arrays, state: Mapping[str, Any], at_first: Arrays) -> None
         odd = sorted(own.keys() ^ {str(name) for name in state})
         raise ValueError(f"env state has other parts than this env: {', '.join(odd)}")
     checked = {name: _as_kept(name, state[name], values, at_first[name]) for name, values in own.items()}
+    check(checked)
     for name, values in own.items():
         values[...] = checked[name]
 

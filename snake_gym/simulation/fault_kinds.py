@@ -277,3 +277,13 @@ def has_speed_limit(spec: RobotSpec) -> bool:
     is_servo = spec.actuator.kind in ("position", "torque")
     limited = is_servo and bool(np.isfinite(spec.joints("actuator.speed_limit_rad_s")).all())
     return limited or spec.actuator.kind == "muscle"
+
+
+def check_codes(codes: NDArray[np.int64]) -> None:
+    """Raise ValueError for kinds of joint faults in a saved state that are not registered."""
+    unknown = ~np.isin(codes, [HEALTHY, *(FAULT_CODES[name] for name in JOINT_KINDS)])
+    if unknown.any():
+        raise ValueError(
+            f"env state fault/kind holds the code {codes[unknown][0]}, a kind of fault that no imported module "
+            "registers; give it with --plugin FILE.py"
+        )
