@@ -25,6 +25,7 @@ from snake_gym.physics.faults import HEALTHY
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.fault_kinds import check_codes
 from snake_gym.simulation.faults import JointFault, draw_faults
 from snake_gym.simulation.live_faults import break_joint, end_faults
 from snake_gym.simulation.randomisation import DrawnQuantities
