@@ -159,8 +159,8 @@ class SpatialRobot:
         """States after each physics step of the last call (M, n, S), likewise."""
         self._models: list[Any] = []
         """Models of worlds with faults or grounds of their own; none: all have the common one."""
-        self._modelled: NDArray[np.int64] = np.zeros((w, j), np.int64)
-        """Kinds of faults (W, J) that the models have; -1: not known."""
+        self._modelled: FloatArray = np.zeros((3, w, j))
+        """Faults that the models have: kinds, angles of locks, strengths (3, W, J); NaN: not known."""
         self._heights: dict[int, FloatArray] = {}
         """Heights that worlds have of their own."""
         self.params = nominal_params(spec, w)
@@ -231,7 +231,7 @@ class SpatialRobot:
             for joint in range(on_joints.size):
                 self._set_servo(int(world), joint, HEALTHY)
             mujoco.mj_setConst(model, data)
-        self._modelled[rows] = -1
+        self._modelled[:, rows] = np.nan
 
     # --- placing -----------------------------------------------------------------------------------------------------
 
@@ -466,10 +466,10 @@ class SpatialRobot:
         seizes = (kind == LOCKED) & (state.acting[rows] != LOCKED)
         faults.memory[rows] = np.where(seizes, self.joint_angle()[rows], faults.memory[rows])
         state.acting[rows] = kind
-        for row, world in enumerate(rows):
-            for joint in np.flatnonzero(kind[row] != self._modelled[world]):
-                self._break(int(world), int(joint), int(kind[row, joint]))
-        self._modelled[rows] = kind
+        law = np.stack([kind, np.where(kind == LOCKED, faults.memory[rows], 0.0), faults.strength[rows] * (kind == WEAK)])
+        for row, joint in np.argwhere((law != self._modelled[:, rows]).any(axis=0)):
+            self._break(int(rows[row]), int(joint), int(kind[row, joint]))
+        self._modelled[:, rows] = law
         speed = np.where(kind == SLOW, faults.strength[rows] * speed, speed)
         return speed, np.where(kind == OFFSET, aim + faults.offset_rad[rows], aim)
 
@@ -500,4 +500,4 @@ class SpatialRobot:
     def restored(self) -> None:
         """Make the models follow, in the next step, after ``state`` and ``faults`` were written to."""
         if self._models:
-            self._modelled[:] = -1
+            self._modelled[:] = np.nan

@@ -178,6 +178,32 @@ def test_a_joint_breaks_and_is_mended_while_the_episode_runs(env_id: str) -> Non
         env.core.set_fault(0, 2, "loose")
 
 
+@pytest.mark.parametrize("kind", ["locked", "weak", "slow"])
+def test_an_episode_knows_nothing_of_the_faults_before_it(kind: str) -> None:
+    """The same seed gives the same bits in a used env as in a fresh one, with a joint that fails in both episodes."""
+    faults = {"joints": [5], "kinds": [kind], "weak_strength": [0.05, 0.9], "slow_strength": [0.05, 0.9]}
+    settings = {"faults": faults, "start": {"amplitude_rad": 0.4}, **ACTIONS["joint_reference"]}
+    used, fresh = make(SPATIAL_TASKS[0], 1, **settings), make(SPATIAL_TASKS[0], 1, **settings)
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (6, 1, 12))
+    used.reset(seed=1)
+    for action in actions:
+        used.step(action)
+    used.reset(seed=2)
+    fresh.reset(seed=2)
+    for action in actions:
+        assert_same(used.step(action), fresh.step(action), "a step of the second episode")
+
+
+def test_a_live_fault_takes_the_place_of_an_older_one_of_its_kind() -> None:
+    env = make(SPATIAL_TASKS[0], 1, faults={})
+    env.reset(seed=0)
+    robot = env.core.robot
+    for strength in (0.5, 0.05):
+        env.core.set_fault(0, 2, "weak", strength=strength)
+        env.step(np.zeros((1, env.single_action_space.shape[0])))
+        assert robot.own_model(0).actuator_forcerange[1, 1] == pytest.approx(6.0 * strength)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
