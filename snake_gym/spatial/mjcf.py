@@ -21,6 +21,8 @@ from snake_gym.spatial.ground import Ground, GroundSpec, make_ground
 Element = ElementTree.Element
 ROBOT_BIT, GROUND_BIT = "1", "2"
 """Contact bits: the robot's shapes meet the ground's and not each other."""
+LONGEST_PLANAR_STEP_S = 0.25e-3
+"""Physics step at which MuJoCo is stable with planar robots' stiff servos."""
 
 
 def write_mjcf(spec: AnyRobot, ground: GroundSpec | Ground | None = None, shade: bool = False) -> str:
@@ -86,15 +88,17 @@ def _add(parent: Element, tag: str, **attributes: object) -> Element:
 
 
 def _options(root: Element, spec: AnyRobot) -> None:
-    still = {} if isinstance(spec, SpatialSpec) else {"gravity": (0.0, 0.0, 0.0)}
+    is_spatial = isinstance(spec, SpatialSpec)
+    still = {} if is_spatial else {"gravity": (0.0, 0.0, 0.0)}
+    step_s = spec.step_s if is_spatial else min(spec.step_s, LONGEST_PLANAR_STEP_S)
     solver = "CG" if isinstance(spec, SpatialSpec) and spec.solver == "cg" else "Newton"
     option = _add(
-        root, "option", timestep=spec.step_s, integrator="implicitfast", cone="elliptic", solver=solver,
+        root, "option", timestep=step_s, integrator="implicitfast", cone="elliptic", solver=solver,
         jacobian="sparse", iterations=30, ls_iterations=20, tolerance=1e-6, **still,
     )  # fmt: skip
     # grounds change between episodes: no tree of bounding boxes may be kept of them
     # and a state that is no longer finite shall say so, not begin anew
-    flags = {"midphase": "disable", "autoreset": "disable"} if isinstance(spec, SpatialSpec) else {"contact": "disable"}
+    flags = {"midphase": "disable", "autoreset": "disable"} if is_spatial else {"contact": "disable"}
     _add(option, "flag", **flags)
 
 
