@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import Any
@@ -370,6 +371,23 @@ env.close()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.strip() in ("cannot draw", "(360, 640, 3) uint8 True"), done.stderr
+
+
+def test_a_window_without_a_display_is_one_refusal() -> None:
+    program = """
+import gymnasium as gym, snake_gym
+from snake_gym.config import ConfigError
+env = gym.make("SnakeGym/SpatialWaypoints-v0", render_mode="human")
+try:
+    env.reset(seed=1)
+except ConfigError as error:
+    print(error)
+"""
+    none = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=none)
+    assert done.returncode == 0, done.stderr
+    (said,) = (done.stdout + done.stderr).splitlines()
+    assert "rgb_array" in said and "MUJOCO_GL" in said
 
 
 def test_a_recording_shows_the_bodies_that_mujoco_has_on_the_ground_that_they_are_on() -> None:
