@@ -24,12 +24,13 @@ from snake_gym.config import ConfigError
 from snake_gym.config.threads import process_threads
 from snake_gym.physics.faults import FAULT_CODES, FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
-from snake_gym.robot.spatial_kinematics import posture, rotation_of_quaternion
+from snake_gym.robot.spatial_kinematics import Posture, posture, rotation_of_quaternion
 from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import ServoState, quiet_servos
 from snake_gym.spatial.ground import Ground, GroundSpec, make_ground
 from snake_gym.spatial.mjcf import write_mjcf
+from snake_gym.spatial.self_overlap import deepest_overlap
 
 KNOWN_FAULTS = ("locked", "free", "weak", "slow", "offset")
 """Kinds of faults that spatial robots can have."""
@@ -79,7 +80,9 @@ class SpatialState(NamedTuple):
     stood_still: FloatArray
     """Always 0 (W,): MuJoCo does not refuse a step."""
     self_overlap_m: FloatArray
-    """Always 0 (W,): links do not see each other."""
+    """Deepest overlap of two links since the reset, at the ends of calls (W,) [m]: links do not see each other."""
+    overlap_now_m: FloatArray
+    """The same at the end of the last call (W,) [m]; 0: none."""
 
 
 class SpatialParams(NamedTuple):
@@ -142,7 +145,7 @@ class SpatialRobot:
         self.state = SpatialState(
             np.zeros((w, size)), np.zeros((w, spec.n_links)), np.zeros((w, 2)), np.zeros(w), np.zeros((w, 2)),
             np.zeros(w), np.zeros(w), np.zeros((w, 2)), np.zeros(w), np.zeros(w), np.zeros((w, j)), np.zeros(w),
-            np.zeros((w, j)), np.zeros(w), np.zeros(w),
+            np.zeros((w, j)), np.zeros(w), np.zeros(w), np.zeros(w),
         )  # fmt: skip
         self.state.physics[:] = self._at_rest()
         self.faults: FaultState = no_faults(w, j)
@@ -302,8 +305,8 @@ class SpatialRobot:
             values[rows] = joint_angle if name == "command" else 0
         self._derive(rows)
 
-    def _derive(self, rows: Any) -> None:
-        """Make the rest of the state follow from ``physics``."""
+    def _derive(self, rows: Any) -> Posture:
+        """Make the rest of the state follow from ``physics``; return the robots' postures."""
         state = self.state
         physics = state.physics[rows]
         quaternions = physics[:, 4:8] / np.sqrt((physics[:, 4:8] ** 2).sum(axis=1, keepdims=True))
@@ -312,6 +315,7 @@ class SpatialRobot:
         state.centre_xy[rows], state.centre_z[rows] = shape.centre[:, :2], shape.centre[:, 2]
         state.heading[rows], state.head_xy[rows] = shape.heading, shape.middle[:, -1, :2]
         state.time_s[rows] = physics[:, 0]
+        return shape
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -428,7 +432,8 @@ class SpatialRobot:
         state.joint_torque[rows] = torque[:, -1]
         state.peak_torque[rows] = np.maximum(state.peak_torque[rows], np.abs(torque).max(axis=(1, 2)))
         self.torques, self.paths = torque, path
-        self._derive(rows)
+        state.overlap_now_m[rows] = deepest_overlap(spec, self._derive(rows))
+        state.self_overlap_m[rows] = np.maximum(state.self_overlap_m[rows], state.overlap_now_m[rows])
         state.centre_vel[rows] = (state.centre_xy[rows] - centre) / (n * spec.sim_dt_s)
         turned = state.heading[rows] - heading
         state.turning_rate[rows] = np.arctan2(np.sin(turned), np.cos(turned)) / (n * spec.sim_dt_s)
@@ -466,7 +471,9 @@ class SpatialRobot:
         seizes = (kind == LOCKED) & (state.acting[rows] != LOCKED)
         faults.memory[rows] = np.where(seizes, self.joint_angle()[rows], faults.memory[rows])
         state.acting[rows] = kind
-        law = np.stack([kind, np.where(kind == LOCKED, faults.memory[rows], 0.0), faults.strength[rows] * (kind == WEAK)])
+        law = np.stack(
+            [kind, np.where(kind == LOCKED, faults.memory[rows], 0.0), faults.strength[rows] * (kind == WEAK)]
+        )
         for row, joint in np.argwhere((law != self._modelled[:, rows]).any(axis=0)):
             self._break(int(rows[row]), int(joint), int(kind[row, joint]))
         self._modelled[:, rows] = law
