@@ -274,7 +274,6 @@ def test_winding_makes_way_towards_the_targets() -> None:
             {"faults": {"events": [{"joint": 2, "kind": "locked"}, {"joint": 2, "kind": "weak"}]}},
             "has two of one joint",
         ),
-        ({"faults": {"n_max": 1, "kinds": ["weak"]}, "robot": {"n_joints": 4}}, "torque_limit_nm of spatial is inf"),
         ({"faults": {"n_max": 1, "kinds": ["slow"]}, "robot": {"n_joints": 4}}, "speed_limit_rad_s of spatial is inf"),
         (
             {"randomisation": {"torque_limit": {"low": 0.5, "high": 1.0}}, "robot": {"n_joints": 4}},
