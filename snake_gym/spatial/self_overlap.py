@@ -6,7 +6,11 @@ straight: neighbours, and links with short ones between them. A box counts as th
 
 from __future__ import annotations
 
+import functools
+import math
+
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.robot.spatial_kinematics import Posture
 from snake_gym.robot.spatial_spec import SpatialSpec
@@ -22,13 +26,11 @@ def deepest_overlap(spec: SpatialSpec, shape: Posture) -> FloatArray:
     All sums are written out, so that a world alone and in a batch gives the same bits.
     """
     radius = 0.5 * min(spec.box_m) if spec.section == "box" else spec.radius_m
-    half = spec.links("link_half_length_m").copy()
+    half = spec.links("link_half_length_m")
     cut = np.zeros(spec.n_links)  # the robot's two ends are round within its length
     cut[0], cut[-1] = 0.5 * min(radius, 2.0 * half[0]), -0.5 * min(radius, 2.0 * half[-1])
     half -= np.abs(cut)
-    first, last = np.triu_indices(spec.n_links, 2)
-    apart = (last - first - 1) * spec.link_length_m >= 2.0 * radius
-    first, last = first[apart], last[apart]
+    first, last = _pairs(spec.n_links, 1 + math.ceil(2.0 * radius / spec.link_length_m))
     axis = np.moveaxis(shape.axis, -1, 0)
     middle = np.moveaxis(shape.middle, -1, 0) + cut * axis
     between = middle[:, :, last] - middle[:, :, first]
@@ -40,6 +42,13 @@ def deepest_overlap(spec: SpatialSpec, shape: Posture) -> FloatArray:
         gap = _axis_distance(axis[:, worlds, a], axis[:, worlds, b], half[a], half[b], between[:, worlds, pairs])
         np.maximum.at(deepest, worlds, 2.0 * radius - gap)
     return deepest
+
+
+@functools.lru_cache
+def _pairs(n_links: int, apart: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the pairs (P,) of links that are ``apart`` places apart at least."""
+    first, last = np.triu_indices(n_links, apart)
+    return first, last
 
 
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:

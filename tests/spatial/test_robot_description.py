@@ -170,12 +170,12 @@ def test_a_wrong_description_is_one_clear_error(settings: dict[str, object], sai
 
 
 def test_export_writes_files_that_mujoco_reads(tmp_path: Path) -> None:
-    for robot, name, joints in ((FILES[0], "one.xml", 28), ("resilient", "two.urdf", 9)):
+    for robot, name, n_actuators in ((FILES[0], "one.xml", 2 * 28), ("resilient", "two.urdf", 0)):
         out = tmp_path / name
         words = [sys.executable, "-m", "snake_gym", "export-robot", robot, "--out", str(out)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert mujoco.MjModel.from_xml_path(str(out)).nu in (joints, 0)
+        assert mujoco.MjModel.from_xml_path(str(out)).nu == n_actuators
     words[-1] = str(tmp_path / "three.sdf")
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and ".xml" in done.stderr
