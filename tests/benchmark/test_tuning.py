@@ -17,6 +17,7 @@ from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfi
 from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+from snake_gym.robot.spatial_spec import SpatialSpec
 
 SHORT: dict[str, Any] = {"env": {"time_limit_s": 4.0, "n_threads": 1}, "population": 8, "worlds": 16}
 
