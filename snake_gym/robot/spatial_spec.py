@@ -73,7 +73,7 @@ class SpatialSpec(Settings):
     chain: Literal["spatial"] = "spatial"
     """What tells a spatial robot's file from a planar one's."""
     name: str = "spatial"
-    """Name for results, messages and files."""
+    """Name for results and messages."""
     source: str = "user defined"
     """Source of the numbers."""
     n_joints: Annotated[int, Range(1, MAX_SPATIAL_JOINTS)] = 28

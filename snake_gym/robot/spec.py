@@ -127,7 +127,7 @@ class RobotSpec(Settings):
     """Planar chain of rigid links with one actuated joint between neighbours."""
 
     name: str = "snake"
-    """Name for results, messages and files."""
+    """Name for results and messages."""
     source: str = "user defined"
     """Source of the numbers."""
     n_links: Annotated[int, Range(2, MAX_LINKS)] = 10
