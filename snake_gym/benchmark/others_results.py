@@ -7,6 +7,7 @@ An evaluation's folder holds its settings (``config.yaml``), a row for each epis
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import re
@@ -43,6 +44,7 @@ from snake_gym.benchmark.trainings import training_names
 from snake_gym.benchmark.variants import varied
 from snake_gym.config import ConfigError, Settings, build, choose, differences, load_yaml, read_json, to_json
 from snake_gym.config.errors import show
+from snake_gym.config.files import LARGEST_RECORD_BYTES, read_file
 from snake_gym.config.records import versions
 from snake_gym.config.settings import Share
 from snake_gym.interface.policy import controller_action
@@ -285,8 +287,8 @@ def read_results(folder: Path) -> Results:
 def read_rows(path: Path) -> dict[str, list[Row]]:
     """Return the rows of an ``episodes.csv`` by policy. Raises ConfigError if it is none."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            lines = list(csv.DictReader(file, strict=True))
+        text = read_file(path, LARGEST_RECORD_BYTES).decode()
+        lines = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
     except (OSError, ValueError, csv.Error) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     rows: dict[str, list[Row]] = {}
@@ -308,7 +310,7 @@ def read_summary(path: Path) -> dict[str, Any]:
     if not file.exists():
         raise ConfigError(f"{file} does not exist; expected the folder of an evaluation, which evaluate --out names")
     try:
-        summary = read_json(file.read_text(encoding="utf-8"), str(file))
+        summary = read_json(read_file(file, LARGEST_RECORD_BYTES).decode(), str(file))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if _CONTROL.search(json.dumps(summary)):

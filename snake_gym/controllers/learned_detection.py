@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from snake_gym.config import ConfigError, Range, Settings, build, digest, find_config, near_path, read_json, to_dict
+from snake_gym.config.files import read_file
 from snake_gym.config.settings import PositiveCount
 from snake_gym.controllers.base import ControllerState
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK
@@ -30,7 +31,6 @@ CODES = {"healthy": HEALTHY, "locked": LOCKED, "free": FREE, "weak": WEAK, "slow
 """Kinds that an estimator may know, with their codes."""
 SEVERITIES = ("share", "offset")
 """Severities that a network gives behind the kinds: share left of torque (weak) or speed (slow), offset [rad]."""
-MAX_FILE_BYTES = 1 << 22
 _SEVERITY_MEMORY = 0.8
 """Share of the last severity that stays with each sample."""
 
@@ -191,9 +191,7 @@ def read_estimator(path: str) -> EstimatorFile:
     """Return the content of an estimator's file. Raises ConfigError if it is missing or none."""
     file = find_config(path)
     try:
-        if file.is_file() and file.stat().st_size > MAX_FILE_BYTES:
-            raise ConfigError(f"{path} has {file.stat().st_size} bytes; expected at most {MAX_FILE_BYTES}")
-        text = file.read_text(encoding="utf-8")
+        text = read_file(file).decode()
     except (OSError, UnicodeDecodeError) as error:
         guess = None if file.exists() else near_path(file, (".json",))
         told = f"; did you mean '{guess}'?" if guess else "; expected a file of `python -m agents.fault_estimator`"
