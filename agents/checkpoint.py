@@ -1,9 +1,9 @@
 """Checkpoints of training runs on disk.
 
 A checkpoint is a folder ``checkpoints/step_000123456`` that appears whole or not at all: ``state.json`` (counters,
-sizes and checksums of the other files), ``arrays.safetensors`` (env, normaliser, running statistics), ``tensors.pt``
-(networks, optimisers; read with ``weights_only``), ``replay/*.npy`` (off-policy), and ``policy``, the policy file.
-Nothing in it is unpickled, and declared sizes are checked before memory is allocated.
+checksums of the other files; sealed as a policy file is), ``arrays.safetensors`` (env, normaliser, running statistics),
+``tensors.pt`` (networks, optimisers; read with ``weights_only``), ``replay/*.npy`` (off-policy), and ``policy``, the
+policy file. Nothing in it is unpickled, and declared sizes are checked before memory is allocated.
 """
 
 from __future__ import annotations
@@ -15,27 +15,23 @@ import shutil
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from pickle import UnpicklingError
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from snake_gym.config import ConfigError, read_json, to_json
+from snake_gym.config.files import LARGEST_RECORD_BYTES, read_file
+from snake_gym.interface.policy_contract import check_seal, sealed
 
 from .sb3_internals import Snapshot
 
-FORMAT = "snake_gym checkpoint 2"
+FORMAT = "snake_gym checkpoint 3"
 FOLDER = "checkpoints"
 POLICY = "policy"
 _STATE, _ARRAYS, _TENSORS, _REPLAY = "state.json", "arrays.safetensors", "tensors.pt", "replay"
-_MAX_BYTES = {_STATE: 1 << 26, _ARRAYS: 1 << 32, _TENSORS: 1 << 32}
-"""Largest size [bytes] of each file that is read; files of a run with 256 worlds take about 2 MB."""
-_UNREADABLE = (
-    OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, MemoryError, UnpicklingError, zipfile.BadZipFile,
-    SafetensorError,
-)  # fmt: skip
+_MAX_BYTES = 1 << 32
+"""Largest file of arrays or tensors; with 256 worlds they take about 2 MB."""
 
 
 def write_checkpoint(run: Path, step: int, snapshot: Snapshot, policy: Mapping[str, bytes], keep: int) -> Path:
@@ -55,10 +51,8 @@ def write_checkpoint(run: Path, step: int, snapshot: Snapshot, policy: Mapping[s
         for name, values in snapshot.replay.items():
             (folder / _REPLAY).mkdir(exist_ok=True)
             np.save(folder / _REPLAY / f"{name}.npy", values)
-        paths = sorted(path for path in folder.rglob("*") if path.is_file())
-        listed = {path.relative_to(folder).as_posix(): [path.stat().st_size, _checksum(path)] for path in paths}
-        state = {"format": FORMAT, "step": step, "files": listed, "state": snapshot.plain}
-        (folder / _STATE).write_text(to_json(state, indent=None), encoding="utf-8")
+        state = {"format": FORMAT, "step": step, "files": _checksums(folder), "state": snapshot.plain}
+        (folder / _STATE).write_text(to_json(sealed(state), indent=None), encoding="utf-8")
 
     final = run / FOLDER / f"step_{step:012d}"
     write_folder(final, write)
@@ -113,14 +107,16 @@ def checkpoint_step(path: Path) -> int:
 def read_checkpoint(path: Path) -> tuple[int, Snapshot]:
     """Return step and state of a checkpoint. Raises ConfigError if it is damaged or not one of ours."""
     try:
-        for name, most in _MAX_BYTES.items():
-            if (path / name).stat().st_size > most:
-                raise ValueError(f"{name} has {(path / name).stat().st_size} bytes; expected at most {most}")
-        state = read_json((path / _STATE).read_text(encoding="utf-8"), _STATE)
+        for name in (_ARRAYS, _TENSORS):
+            if (path / name).stat().st_size > _MAX_BYTES:
+                raise ValueError(f"{name} has {(path / name).stat().st_size} bytes; expected at most {_MAX_BYTES}")
+        state = read_json(read_file(path / _STATE, LARGEST_RECORD_BYTES), _STATE)
         if state["format"] != FORMAT:
             raise ValueError(f"its format is {state['format']!r}; expected {FORMAT!r}")
-        for name, (size, checksum) in state["files"].items():
-            if (path / name).stat().st_size != size or _checksum(path / name) != checksum:
+        check_seal(state, _STATE)
+        found = _checksums(path)
+        for name, checksum in state["files"].items():
+            if found.get(name) != checksum:
                 raise ValueError(f"{name} has changed since it was written")
         arrays = load((path / _ARRAYS).read_bytes())
         _check_parts(path / _TENSORS)
@@ -128,7 +124,7 @@ def read_checkpoint(path: Path) -> tuple[int, Snapshot]:
         files = sorted((path / _REPLAY).glob("*.npy"))
         replay = {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in files}
         return int(state["step"]), Snapshot(tensors, arrays, replay, state["state"])
-    except _UNREADABLE as error:
+    except Exception as error:  # damaged files fail in any way
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).split("\n")[0]
         raise ConfigError(f"{path} is no checkpoint that train.py wrote, or it is damaged ({reason})") from None
 
@@ -164,9 +160,13 @@ def _check_parts(path: Path) -> None:
         raise ValueError("its parts are said to have more bytes than the file")
 
 
-def _checksum(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _checksums(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file in a checkpoint, by its path there."""
+    found = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as stream:
+            found[path.relative_to(folder).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return found
 
 
 def _flush(path: Path) -> None:

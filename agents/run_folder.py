@@ -20,6 +20,7 @@ from typing import Any, Literal, get_args
 
 import snake_gym
 from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, near_path, read_json, to_json, write_atomic
+from snake_gym.config.files import LARGEST_RECORD_BYTES, read_file
 from snake_gym.config.records import versions
 from snake_gym.interface.policy_contract import present_settings
 from snake_gym.plugins import check_plugins
@@ -106,7 +107,8 @@ class RunFolder:
         """
         give_up = time.monotonic() + _PATIENCE_S
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as stream:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # a foreign run may hold a link to any file
+        with os.fdopen(os.open(self.path / ".lock", flags, 0o666), "w") as stream:
             while True:
                 try:
                     fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -123,7 +125,7 @@ class RunFolder:
     def _read(self, name: str, is_sound: Callable[[Any], bool], absent: Any) -> Any:
         """Return the content of a JSON file, ``absent`` if there is none. Raises ConfigError if it is damaged."""
         try:
-            content = read_json((self.path / name).read_bytes(), name)
+            content = read_json(read_file(self.path / name, LARGEST_RECORD_BYTES), name)
             fault = None if is_sound(content) else f"{name} has not the form that train.py writes"
         except (FileNotFoundError, NotADirectoryError):
             return absent

@@ -56,6 +56,7 @@ def measure(robot: SpatialRobot, rounds: int) -> dict[str, float]:
     share = np.arange(1, n + 1)[:, None] / n  # a servo's way to its reference, as in ``SpatialRobot.step``
     ways = [ends[:, k, None] + share * (ends[:, k + 1] - ends[:, k])[:, None] for k in range(N_COMMANDS)]
     sequence = np.concatenate(ways, axis=1)
+    sequence = np.concatenate([sequence, np.zeros_like(sequence)], axis=2)  # back electromotive forces take none
     pool = rollout.Rollout(nthread=robot.n_threads if robot.n_threads > 1 else 0)
     data = [mujoco.MjData(robot.model) for _ in range(robot.n_threads)]
     n_alone = max(1, n_worlds // 8)

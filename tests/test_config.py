@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,6 +18,8 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from snake_gym.benchmark.others_results import read_rows
+from snake_gym.controllers.learned_detection import read_estimator
 
 from snake_gym.config import (
     ConfigError,
@@ -35,7 +37,11 @@ from snake_gym.config import (
     schema,
     to_dict,
     write_atomic,
+    yaml_text,
 )
+from snake_gym.hardware.calibration.calibration import load_calibration
+from snake_gym.hardware.run.record import read_record
+from snake_gym.tasks.paths import read_points
 
 
 @dataclass(frozen=True)
@@ -215,6 +221,11 @@ def test_what_is_missing_no_mapping_or_too_long_to_be_shown() -> None:
     assert build(Required, {"kind": "b"}) == Required("b")
     assert refusal([1], "demo.yaml").startswith("demo.yaml is [1]; expected a group of settings (")  # type: ignore
     assert len(refusal({"steps": "x" * 5000})) < 200
+    bomb: list[Any] = [1] * 9
+    for _ in range(30):  # 9^30 numbers
+        bomb = [bomb] * 9
+    assert len(refusal({"steps": bomb})) < 200
+    assert "thousands of digits" in refusal({"name": 1 << 100_000})
 
 
 RATE, BATCH = {"learning_rate": -1}, {"batch_size": -1}
@@ -328,11 +339,28 @@ def test_scalars_are_read_by_the_rules_of_yaml_1_2(written: str, value: object, 
     assert type(read) is type(value)
 
 
-def test_no_settings_anchors_and_merge_keys(tmp_path: Path) -> None:
+def test_no_settings(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("{}  # nothing\n")
     assert load_yaml(tmp_path / "x.yaml") == {}
-    (tmp_path / "x.yaml").write_text("a: &base {x: 1, y: 2}\nb:\n  <<: *base\n  y: 3\n")
-    assert load_yaml(tmp_path / "x.yaml")["b"] == {"x": 1, "y": 3}
+
+
+def test_a_text_with_too_many_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_text, "MOST_VALUES", 7)
+    (tmp_path / "x.yaml").write_text("a: {x: 1, y: [2]}\n")
+    with pytest.raises(ConfigError, match="line 1, column 15: it has more than 7 values"):
+        load_yaml(tmp_path / "x.yaml")
+
+
+@pytest.mark.parametrize("reader", [load_yaml, load_calibration, read_record, read_rows, read_estimator, read_points])
+def test_endless_files_are_not_read(reader: Callable[[str], object], tmp_path: Path) -> None:
+    device, sparse, pipe = tmp_path / "device", tmp_path / "sparse", tmp_path / "pipe"
+    device.symlink_to("/dev/null")
+    with sparse.open("wb") as stream:
+        stream.truncate(1 << 40)
+    os.mkfifo(pipe)
+    for path, reason in ((device, "no regular file"), (sparse, "more than .* bytes"), (pipe, "no regular file")):
+        with pytest.raises(ConfigError, match=reason):
+            reader(str(path))
 
 
 def test_a_mistyped_key_of_one_of_several_groups_names_the_nearest_one() -> None:
@@ -359,6 +387,9 @@ def test_a_mistyped_key_of_one_of_several_groups_names_the_nearest_one() -> None
         ("a: 1\nb: 2\na: 3\n", "is not valid YAML, line 3, column 1: 'a' is given twice"),
         ("a: [1, 2\n", "is not valid YAML, line 2"),
         ("a: !!python/object/apply:os.system ['true']\n", "is not valid YAML, line 1"),
+        ("a: !!int ''\n", "is not valid YAML, line 1, column 4: anchors, aliases and tags are not read"),
+        ("a: &a {x: 1}\nb: {<<: [*a, *a]}\n", "is not valid YAML, line 1, column 4: anchors, aliases and tags"),
+        ("a: *b\n", "is not valid YAML, line 1, column 4: anchors, aliases and tags are not read"),
         ("a\tb: : c", "is not valid YAML"),
         ("a: \x00", "is not valid YAML"),
         ("- 1\n- 2\n", "holds [1, 2]; expected settings of the form 'key: value'"),

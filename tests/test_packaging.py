@@ -42,6 +42,12 @@ def test_the_lock_pins_every_dependency_within_its_bounds(group: str) -> None:
         assert numbers(pins[canonical(name)]) >= numbers(least or "0"), requirement
 
 
+def test_torch_does_not_execute_checkpoints() -> None:
+    """Before 2.6, ``weights_only=True`` executes what a file says (CVE-2025-32434)."""
+    (least,) = re.findall(r"torch>=(\d+)\.(\d+)", " ".join(EXTRAS["train"]))
+    assert (int(least[0]), int(least[1])) >= (2, 6)
+
+
 def test_the_makefile_locks_every_extra() -> None:
     makefile = (ROOT / "Makefile").read_text()
     (listed,) = re.findall(r"^ALL_EXTRAS := (.*)$", makefile, re.MULTILINE)

@@ -7,6 +7,7 @@ An evaluation's folder holds its settings (``config.yaml``), a row for each epis
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from snake_gym.benchmark.scenarios import (
 )
 from snake_gym.benchmark.variants import varied
 from snake_gym.config import ConfigError, build, choose, load_yaml, read_json
+from snake_gym.config.files import LARGEST_RECORD_BYTES, read_file
 from snake_gym.interface.policy import controller_action
 
 _NOT_COMPARED = ("policy", "kind", "episode", "training", "replicate")
@@ -66,9 +68,9 @@ def read_results(folder: Path) -> Results:
         )
     path, rows = folder / "episodes.csv", dict[str, list[Row]]()
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file, strict=True):
-                rows.setdefault(row["policy"], []).append({"seed": row["seed"], **row})
+        text = read_file(path, LARGEST_RECORD_BYTES).decode()
+        for row in csv.DictReader(io.StringIO(text, newline=""), strict=True):
+            rows.setdefault(row["policy"], []).append({"seed": row["seed"], **row})
     except (OSError, ValueError, KeyError, csv.Error) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     return Results(folder, config, scenarios, summary, rows)
@@ -80,7 +82,7 @@ def read_summary(path: Path) -> dict[str, Any]:
     if not file.is_file():
         raise ConfigError(f"{file} does not exist; expected the folder of an evaluation, which evaluate --out names")
     try:
-        summary = read_json(file.read_text(encoding="utf-8"), str(file))
+        summary = read_json(read_file(file, LARGEST_RECORD_BYTES).decode(), str(file))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from None
     keys = ("policies", "score", "scenarios", "code")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -224,11 +223,9 @@ def save_episodes(episodes: Episodes, path: Path, key: str) -> None:
         "score": episodes.score,
     }  # fmt: skip
     arrays: dict[str, Any] = {f"column/{name}": values for name, values in episodes.columns.items()}
+    arrays |= {"sample_time_s": episodes.sample_time_s, "sample_progress_m": episodes.sample_progress_m}
     buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer, meta=np.array(to_json(meta)), sample_time_s=episodes.sample_time_s,
-        sample_progress_m=episodes.sample_progress_m, **arrays,
-    )  # fmt: skip
+    np.savez_compressed(buffer, meta=np.array(to_json(meta)), digest=np.array(digest(meta, arrays)), **arrays)
     write_atomic(path, buffer.getvalue())
 
 
@@ -236,13 +233,14 @@ def load_episodes(path: Path, key: str) -> Episodes | None:
     """Return the rows that ``save_episodes`` wrote under the same ``key``; None if there are no usable ones."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
-            meta = read_json(str(data["meta"]), str(path))
-            if meta["key"] != key:
-                return None
-            columns = {name.partition("/")[2]: data[name] for name in data.files if name.startswith("column/")}
-            times, progress = data["sample_time_s"], data["sample_progress_m"]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            arrays = dict(data)
+        meta, seal = read_json(str(arrays.pop("meta")), str(path)), str(arrays.pop("digest"))
+        if meta["key"] != key or seal != digest(meta, arrays):
+            return None
+        times, progress = arrays.pop("sample_time_s"), arrays.pop("sample_progress_m")
+    except Exception:  # damaged files fail in any way
         return None
+    columns = {name.removeprefix("column/"): values for name, values in arrays.items()}
     return Episodes(meta["name"], meta["kind"], columns, times, progress, meta["scenario"], meta["score"])
 
 

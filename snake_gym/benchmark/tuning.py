@@ -28,6 +28,7 @@ from snake_gym.benchmark.runner import roll
 from snake_gym.benchmark.seed_ranges import TUNING
 from snake_gym.benchmark.statistics import mean_interval, share_interval
 from snake_gym.config import ConfigError, Settings, build, merge, read_json, to_dict, to_json, write_atomic
+from snake_gym.config.files import read_file
 from snake_gym.config.settings import PositiveCount, Range
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.controllers.base import search_ranges
@@ -35,6 +36,7 @@ from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
 from snake_gym.envs.task_settings import build_env
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual, controller_action
+from snake_gym.interface.policy_contract import check_seal, sealed
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 SEED_BASE = TUNING.first
@@ -277,23 +279,25 @@ class Search:
             "identity": self.identity(), "generation": self.generation, "mean": self.mean.tolist(),
             "deviation": self.deviation.tolist(), "trail": self.trail, "scores": self.scores,
         }  # fmt: skip
-        write_atomic(path, to_json(standing))
+        write_atomic(path, to_json(sealed(standing)))
 
     def restore(self, path: str | os.PathLike[str]) -> bool:
-        """Continue from a file of ``save``. Returns False, unchanged, if that is missing or another search's."""
+        """Continue from a file of ``save``. Returns False, unchanged, if there is none.
+
+        Raises ConfigError for a damaged file and for that of another search, which would be lost.
+        """
         try:
-            standing = read_json(Path(path).read_bytes(), str(path))
-            same = standing["identity"] == read_json(to_json(self.identity()), "identity")
-            generation, mean, deviation = standing["generation"], standing["mean"], standing["deviation"]
-            trail, scores = standing["trail"], standing["scores"]
+            standing = read_json(read_file(path), str(path))
+            check_seal(standing, str(path))
         except FileNotFoundError:
             return False
-        except (ValueError, KeyError, TypeError):
+        except (OSError, ValueError, AttributeError):
             raise ConfigError(f"{path} is no standing of a search; expected what tune wrote, or --no-resume") from None
-        if not same or generation > self.config.generations:
-            return False
-        self.generation, self.mean, self.deviation = int(generation), np.array(mean), np.array(deviation)
-        self.trail, self.scores = trail, scores
+        same = standing["identity"] == read_json(to_json(self.identity()), "identity")
+        if not same or standing["generation"] > self.config.generations:
+            raise ConfigError(f"{path} is of another search; expected its settings, another --out, or --no-resume")
+        self.generation, self.trail, self.scores = standing["generation"], standing["trail"], standing["scores"]
+        self.mean, self.deviation = np.array(standing["mean"]), np.array(standing["deviation"])
         return True
 
     def _first_seed(self) -> int:
@@ -303,8 +307,8 @@ class Search:
 def run_search(config: TuningConfig, standing: Path, resume: bool = True) -> dict[str, Any]:
     """Search with a progress bar on stderr, and return the report.
 
-    The file ``standing`` holds the state of the search after each generation; a later call continues from it (unless it
-    is of another search, or not ``resume``). The file stays: remove it when the report is safe.
+    The file ``standing`` holds the state of the search after each generation; a later call continues from it, unless
+    not ``resume``. The file stays: remove it when the report is safe.
     """
     search = Search(config)
     console = Console(stderr=True)

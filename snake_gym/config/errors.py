@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,10 @@ _SHORTEST_BEGINNING = 3
 """Smallest number of letters by which a word is recognised."""
 _WORDS = re.compile(r"[_/.]")
 """What stands between the words of a name."""
+_BRIEF = reprlib.Repr()
+"""Representation of a value's first parts, whatever its size."""
+_BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 12
+_BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = 200
 
 
 class ConfigError(ValueError):
@@ -112,7 +117,10 @@ def show(value: object, limit: int = 80) -> str:
     """Return ``value`` as it would stand in YAML, short enough for one line."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    text = repr(value)
+    try:
+        text = _BRIEF.repr(value)
+    except ValueError:
+        text = "a number of thousands of digits"
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 

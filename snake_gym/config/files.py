@@ -1,7 +1,8 @@
-"""Functions that read YAML files, and write files whole; ``yaml_text`` defines the YAML in use."""
+"""Functions that read files of a bounded size, and write files whole; ``yaml_text`` defines the YAML in use."""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Sequence
@@ -10,7 +11,26 @@ from typing import Any
 
 from snake_gym.config.errors import ConfigError, nearest, show
 
+LARGEST_BYTES = 1 << 22
+"""Largest file of settings or points that is read."""
+LARGEST_RECORD_BYTES = 1 << 28
+"""Largest file of rows or histories that is read."""
 _YAML = (".yaml", ".yml")
+
+
+def read_file(path: str | os.PathLike[str], most: int = LARGEST_BYTES) -> bytes:
+    """Return the content of a file from anywhere.
+
+    Raises OSError, with the reason as ``strerror``, if it is missing, a pipe or a device, or larger than ``most``.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():  # might never end
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    with path.open("rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+    return content
 
 
 def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -19,7 +39,7 @@ def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     path = find_config(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
     except FileNotFoundError:
         raise ConfigError(_missing(path)) from None
     except IsADirectoryError:

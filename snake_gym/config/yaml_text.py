@@ -1,7 +1,8 @@
 """YAML text by the rules of YAML 1.2: ``1e-3`` is a number, ``yes`` and ``010`` are text.
 
-A repeated key is an error. This reader and one for YAML 1.1 both read written text back. This is the only module that
-needs PyYAML. It is loaded when the first text is read or written: programs that read no YAML run without it.
+A repeated key is an error. So are anchors, aliases and tags: a short text has no large content. This reader and one for
+YAML 1.1 both read written text back. This is the only module that needs PyYAML. It is loaded when the first text is
+read or written: programs that read no YAML run without it.
 """
 
 from __future__ import annotations
@@ -10,22 +11,36 @@ import re
 from typing import Any, ClassVar
 
 import yaml
+from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
 
 from snake_gym.config.errors import ConfigError
 from snake_gym.config.records import to_dict
 from snake_gym.config.schema import NUMBER
 
+MOST_VALUES = 100_000
+"""Largest number of keys, values and groups in a text."""
+
 
 class _Loader(yaml.SafeLoader):
     """Safe YAML loader with the scalars of YAML 1.2's core schema and no duplicate keys."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]  # none of YAML 1.1's
+    n_values = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if event.anchor is not None or event.tag is not None:
+            raise ComposerError(problem="anchors, aliases and tags are not read", problem_mark=event.start_mark)
+        self.n_values += 1
+        if self.n_values > MOST_VALUES:
+            raise ComposerError(problem=f"it has more than {MOST_VALUES} values", problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
-            if isinstance(key_node, yaml.ScalarNode) and key_node.value != "<<":
+            if isinstance(key_node, yaml.ScalarNode):
                 if key_node.value in seen:
                     problem = f"{key_node.value!r} is given twice"
                     raise ConstructorError(problem=problem, problem_mark=key_node.start_mark)
@@ -42,7 +57,6 @@ class _Dumper(yaml.SafeDumper):
 
 _FLOAT = re.compile(rf"^(?:{NUMBER}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$")
 for _tag, _pattern, _first in (
-    ("merge", re.compile(r"^<<$"), "<"),
     ("null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
     ("bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF"),
     ("int", re.compile(r"^(?:[-+]?(?:0|[1-9][0-9_]*)|0x[0-9a-fA-F]+)$"), "-+0123456789"),

@@ -215,15 +215,27 @@ def golden_references(
 
 
 def seal(content: Mapping[str, Any]) -> str:
-    """SHA-256 of a contract's content, in whatever order and spacing it is written; the seal itself does not count."""
+    """SHA-256 of JSON content, in whatever order and spacing it is written; the seal itself does not count."""
     rest = {key: value for key, value in content.items() if key != SEAL}
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+def sealed(content: object) -> dict[str, Any]:
+    """Settings, or a mapping, as JSON content with its seal."""
+    plain = json.loads(to_json(content))
+    return {**plain, SEAL: seal(plain)}
+
+
+def check_seal(content: dict[str, Any], where: str) -> None:
+    """Take the seal off JSON content. Raises ConfigError if the content has changed since."""
+    expected = seal(content)
+    if content.pop(SEAL, None) != expected:
+        raise ConfigError(f"{where} was changed or damaged after it was written: its sha256 is not {expected[:12]}...")
+
+
 def format_contract(contract: PolicyContract) -> str:
     """The contract as JSON text, sealed."""
-    content = json.loads(to_json(contract))
-    text = json.dumps({**content, SEAL: seal(content)}, indent=1)
+    text = json.dumps(sealed(contract), indent=1)
     numbers = re.compile(r"\[\s*([-+.\deE]+(?:,\s+[-+.\deE]+)*)\s*\]")
     return numbers.sub(lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text) + "\n"
 
@@ -237,9 +249,7 @@ def parse_contract(text: str, where: str) -> PolicyContract:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = repr(content.get("format"))[:60] if isinstance(content, dict) else type(content).__name__
         raise ConfigError(f"{where} is no policy file of this version: its format is {found}; expected {FORMAT!r}")
-    expected = seal(content)
-    if content.pop(SEAL, None) != expected:
-        raise ConfigError(f"{where} was changed or damaged after it was written: its sha256 is not {expected[:12]}...")
+    check_seal(content, where)
     if isinstance(content.get("observation"), dict):
         content["observation"].pop("columns", None)  # of earlier files; the fields tell them
     elsewhere = _outside(content.get("action"))

@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
 from snake_gym.config import ConfigError, near_path, read_json, to_dict
+from snake_gym.config.files import read_file
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
 from snake_gym.interface.observations import ObservationLayout
@@ -259,11 +260,7 @@ def describe_missing(path: str | os.PathLike[str]) -> str:
 
 def _read(path: Path, most: int) -> bytes:
     try:
-        if not path.is_file():
-            raise ConfigError(f"{path} does not exist; expected a file of a policy")
-        if path.stat().st_size > most:
-            raise ConfigError(f"{path} has {path.stat().st_size} bytes; expected at most {most}")
-        return path.read_bytes()
+        return read_file(path, most)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
 

@@ -24,7 +24,7 @@ from snake_gym.config import ConfigError, Range, Settings, build, find_config, l
 from snake_gym.config.settings import Limit, NonNegative, Positive
 from snake_gym.robot.actuator_spec import ActuatorSpec, check_actuator
 from snake_gym.robot.catalogue import load_robot
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.spec import FloatArray, RobotSpec, check_name
 
 Axis = Literal["yaw", "pitch"]
 Triple = tuple[float, float, float]
@@ -133,6 +133,7 @@ class SpatialSpec(Settings):
 
     def check(self) -> None:
         """Raise ValueError for laws that the spatial physics does not have, and steps that do not fit."""
+        check_name(self.name)
         actuator = self.actuator
         if actuator.kind != "position":
             raise ValueError(f"actuator.kind is {actuator.kind!r}; expected 'position' for a spatial robot")

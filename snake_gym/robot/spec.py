@@ -9,6 +9,7 @@ A field typed ``PerLink`` or ``PerJoint`` takes one number for all or one number
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -16,6 +17,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config.errors import show
 from snake_gym.config.settings import NonNegative, Positive, Range, Settings, Share
 from snake_gym.robot.actuator_spec import (
     ActuatorKind,
@@ -114,6 +116,12 @@ _EXPLICIT_LIMIT = 2.785
 """Distance along the negative real axis up to which Runge-Kutta 4 is stable."""
 
 
+def check_name(name: str) -> None:
+    """Raise ValueError unless a robot's name can be that of a folder: tuned gaits are found by it."""
+    if not re.fullmatch(r"\w[\w .-]*", name):
+        raise ValueError(f"name is {show(name)}; expected letters, digits, spaces and _ . -, a letter or digit first")
+
+
 @dataclass(frozen=True)
 class RobotSpec(Settings):
     """Planar chain of rigid links with one actuated joint between neighbours."""
@@ -156,6 +164,7 @@ class RobotSpec(Settings):
 
     def check(self) -> None:
         """Raise ValueError unless lists have a number per link or joint, and actuator and integrator suit the rest."""
+        check_name(self.name)
         for name in ("link_half_length_m", "link_mass_kg", "link_radius_m"):
             self.links(name)
         if not (self.inertia() > 0.0).all():  # given none, it follows from mass and length

@@ -6,6 +6,7 @@ Without a screen MuJoCo needs EGL or OSMesa: set ``MUJOCO_GL=egl`` (with a drive
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,16 @@ TARGET_RGBA = (0.85, 0.1, 0.1, 0.6)
 TARGET_HEIGHT_M = 0.5
 _FAILED: list[str] = []
 """Why this process cannot draw; a second trial would end it (glfw)."""
+
+
+def _open_windows() -> None:
+    """Raise what GLFW says where no window can be opened: MuJoCo's viewer would find out in a thread, and end all."""
+    import glfw
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", glfw.GLFWError)
+        if not glfw.init():
+            raise RuntimeError("no window can be opened")
 
 
 class SpatialView:
@@ -60,13 +71,14 @@ class SpatialView:
             if mode == "human":
                 from mujoco import viewer
 
+                _open_windows()
                 self._viewer = viewer.launch_passive(self._model, self._data)
             else:
                 self._renderer = mujoco.Renderer(self._model, size[1], size[0])
         except Exception as error:  # MuJoCo raises what its graphics library raises
             _FAILED.append(
-                f"MuJoCo cannot draw here ({type(error).__name__}: {error}); expected a screen, or MUJOCO_GL=egl or "
-                "MUJOCO_GL=osmesa (apt-get install libosmesa6) in the environment"
+                f"MuJoCo cannot draw here ({type(error).__name__}: {error}); expected a screen, or render_mode "
+                "rgb_array with MUJOCO_GL=egl or MUJOCO_GL=osmesa (apt-get install libosmesa6) in the environment"
             )
             raise ConfigError(_FAILED[0]) from error
 

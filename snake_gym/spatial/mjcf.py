@@ -2,7 +2,13 @@
 
 Spatial robots are free bodies in gravity on a ground; planar ones slide in the plane, with the viscous part of their
 ground friction as two velocity actuators at each link's middle. A servo is MuJoCo's position actuator with the robot's
-gains and torque limit; its speed limit is kept by the commands (``simulation``), as MuJoCo has none.
+gains and torque limit; of a planar robot it has no speed limit.
+
+Servos of spatial robots have the torque-speed line of a DC motor that planar ones may have (``physics.imperfections``):
+in the direction of motion at most ``limit (1 - |rate| / speed limit)``, against it ``limit``; beyond the speed limit
+the motor brakes. MuJoCo knows constant limits only, so the line is the sum of two actuators, each joint's sum held
+within its limit: with b = limit / speed limit (0 without a limit) the servo gives ``kp error - (kd - b) rate`` within
+its limit, and the back electromotive force ``-b rate``. Within the line b cancels, and the law is that of the gains.
 """
 
 from __future__ import annotations
@@ -21,6 +27,8 @@ from snake_gym.spatial.ground import Ground, GroundSpec, make_ground
 Element = ElementTree.Element
 ROBOT_BIT, GROUND_BIT = "1", "2"
 """Contact bits: the robot's shapes meet the ground's and not each other."""
+LONGEST_PLANAR_STEP_S = 0.25e-3
+"""Physics step at which MuJoCo is stable with planar robots' stiff servos."""
 
 
 def write_mjcf(spec: AnyRobot, ground: GroundSpec | Ground | None = None, shade: bool = False) -> str:
@@ -48,10 +56,16 @@ def write_mjcf(spec: AnyRobot, ground: GroundSpec | Ground | None = None, shade:
     motors = sorted((body.motor for body in list_bodies(spec) if body.motor), key=lambda motor: motor.number)
     for motor in motors:
         limits = {"forcerange": (-motor.torque, motor.torque)} if math.isfinite(motor.torque) else {}
-        joint = f"joint_{motor.number + 1}"
-        _add(actuators, "position", name=f"servo_{motor.number + 1}", joint=joint, kp=motor.kp, kv=motor.kd, **limits)
+        named = {"name": f"servo_{motor.number + 1}", "joint": f"joint_{motor.number + 1}"}
         if is_spatial:
-            _add(sensors, "actuatorfrc", name=f"torque_{motor.number + 1}", actuator=f"servo_{motor.number + 1}")
+            law = (0.0, *servo_bias(motor.kp, motor.kd, back_emf(motor.torque, motor.speed)))
+            _add(actuators, "general", **named, gainprm=motor.kp, biastype="affine", biasprm=law, **limits)
+            _add(sensors, "jointactuatorfrc", name=f"torque_{motor.number + 1}", joint=named["joint"])
+        else:
+            _add(actuators, "position", **named, kp=motor.kp, kv=motor.kd, **limits)
+    for motor in motors if is_spatial else ():
+        name, joint = f"back_emf_{motor.number + 1}", f"joint_{motor.number + 1}"
+        _add(actuators, "velocity", name=name, joint=joint, kv=back_emf(motor.torque, motor.speed))
     if isinstance(spec, RobotSpec):
         _drag(spec, made, actuators)
     for part in (assets, world, actuators, sensors):
@@ -59,6 +73,20 @@ def write_mjcf(spec: AnyRobot, ground: GroundSpec | Ground | None = None, shade:
             root.append(part)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def back_emf(torque_limit: float, speed_limit: float) -> float:
+    """Return the slope [N m s/rad] of a servo's torque-speed line; 0 where there is no limit."""
+    return torque_limit / speed_limit if math.isfinite(torque_limit) else 0.0
+
+
+def servo_bias(kp: float, kd: float, slope: float) -> tuple[float, float]:
+    """Return what MuJoCo's affine bias of a servo multiplies its angle and its rate by.
+
+    Of equal gains on reference and angle, MuJoCo would take a positive second number for a damping ratio: they differ
+    in the last bit.
+    """
+    return -kp * (1.0 + 2.0**-52), slope - kd
 
 
 def quaternion(roll: float, pitch: float, yaw: float) -> tuple[float, float, float, float]:
@@ -86,15 +114,17 @@ def _add(parent: Element, tag: str, **attributes: object) -> Element:
 
 
 def _options(root: Element, spec: AnyRobot) -> None:
-    still = {} if isinstance(spec, SpatialSpec) else {"gravity": (0.0, 0.0, 0.0)}
+    is_spatial = isinstance(spec, SpatialSpec)
+    still = {} if is_spatial else {"gravity": (0.0, 0.0, 0.0)}
+    step_s = spec.step_s if is_spatial else min(spec.step_s, LONGEST_PLANAR_STEP_S)
     solver = "CG" if isinstance(spec, SpatialSpec) and spec.solver == "cg" else "Newton"
     option = _add(
-        root, "option", timestep=spec.step_s, integrator="implicitfast", cone="elliptic", solver=solver,
+        root, "option", timestep=step_s, integrator="implicitfast", cone="elliptic", solver=solver,
         jacobian="sparse", iterations=30, ls_iterations=20, tolerance=1e-6, **still,
     )  # fmt: skip
     # grounds change between episodes: no tree of bounding boxes may be kept of them
     # and a state that is no longer finite shall say so, not begin anew
-    flags = {"midphase": "disable", "autoreset": "disable"} if isinstance(spec, SpatialSpec) else {"contact": "disable"}
+    flags = {"midphase": "disable", "autoreset": "disable"} if is_spatial else {"contact": "disable"}
     _add(option, "flag", **flags)
 
 
@@ -109,10 +139,12 @@ def _hang(body: Body, made: dict[str, Element], world: Element, spec: AnyRobot, 
             _add(element, "joint", name=name, type=kind, axis=axis)
     elif body.motor is not None:
         motor = body.motor
-        stops = {"range": (-motor.limit, motor.limit)} if math.isfinite(motor.limit) else {}
+        limits = {"range": (-motor.limit, motor.limit)} if math.isfinite(motor.limit) else {}
+        if isinstance(spec, SpatialSpec) and math.isfinite(motor.torque):
+            limits["actuatorfrcrange"] = (-motor.torque, motor.torque)
         _add(
             element, "joint", name=f"joint_{motor.number + 1}", type="hinge", axis="0 0 1", damping=motor.damping,
-            frictionloss=motor.friction, armature=motor.armature, **stops,
+            frictionloss=motor.friction, armature=motor.armature, **limits,
         )  # fmt: skip
     elif body.axle_damping is not None:
         _add(element, "joint", name=f"{body.name}_axle", type="hinge", axis="0 1 0", damping=body.axle_damping)

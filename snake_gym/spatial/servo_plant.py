@@ -47,6 +47,7 @@ class SpatialPlant:
         self._at = np.array([one.qposadr[0] for one in joints])
         self._dof = np.array([one.dofadr[0] for one in joints])
         self._damping = self.model.dof_damping[self._dof].copy()
+        self._number = np.array([one.id for one in joints])
         self._gain, self._bias = self.model.actuator_gainprm.copy(), self.model.actuator_biasprm.copy()
         self._torque = spec.joints("actuator.torque_limit_nm")
         self._speed = spec.joints("actuator.speed_limit_rad_s")
@@ -76,13 +77,14 @@ class SpatialPlant:
         )
         if (enabled != self._on).any():
             self._on = enabled.copy()
-            model.actuator_gainprm[:] = np.where(enabled[:, None], self._gain, 0.0)
-            model.actuator_biasprm[:] = np.where(enabled[:, None], self._bias, 0.0)
+            both = np.tile(enabled, 2)[:, None]  # of servos and of their back electromotive forces
+            model.actuator_gainprm[:] = np.where(both, self._gain, 0.0)
+            model.actuator_biasprm[:] = np.where(both, self._bias, 0.0)
         most = np.maximum(torque_limit, 1e-6) * self._torque
         limited = np.isfinite(most)
-        model.actuator_forcelimited[:] = limited
-        model.actuator_forcerange[limited] = np.stack([-most, most], axis=1)[limited]
-        data.ctrl[:] = self._reference
+        model.jnt_actfrclimited[self._number] = limited
+        model.jnt_actfrcrange[self._number[limited]] = np.stack([-most, most], axis=1)[limited]
+        data.ctrl[: self.spec.n_joints] = self._reference
         if n_steps:
             mujoco.mj_step(model, data, n_steps)
 
@@ -96,7 +98,7 @@ class SpatialPlant:
 
     def load(self) -> FloatArray:
         """Return the motor torques (J,) as shares of the stall torque; 0 for servos that have no limit."""
-        return np.asarray(self.data.actuator_force / self._torque)
+        return np.asarray(self.data.qfrc_actuator[self._dof] / self._torque)
 
     def head_pose(self) -> tuple[float, ...]:
         """Return place x, y [m], direction [rad] and height [m] of the head, and the vertical (3) in its frame."""

@@ -24,17 +24,16 @@ from snake_gym.config import ConfigError
 from snake_gym.config.threads import process_threads
 from snake_gym.physics.faults import FAULT_CODES, FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
-from snake_gym.robot.spatial_kinematics import posture, rotation_of_quaternion
+from snake_gym.robot.spatial_kinematics import Posture, posture, rotation_of_quaternion
 from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import ServoState, quiet_servos
 from snake_gym.spatial.ground import Ground, GroundSpec, make_ground
-from snake_gym.spatial.mjcf import write_mjcf
+from snake_gym.spatial.mjcf import back_emf, servo_bias, write_mjcf
+from snake_gym.spatial.self_overlap import deepest_overlap
 
 KNOWN_FAULTS = ("locked", "free", "weak", "slow", "offset")
 """Kinds of faults that spatial robots can have."""
-LOWERED = {"weak": "torque_limit_nm", "slow": "speed_limit_rad_s"}
-"""Limit of the actuator that a kind of fault lowers."""
 SEIZED_SOLREF = (2.0, 1.0)
 """Time constant, in physics steps, and damping ratio of a locked joint's stops."""
 SEIZED_SOLIMP = (0.99, 0.99, 0.001, 0.5, 2.0)
@@ -79,7 +78,9 @@ class SpatialState(NamedTuple):
     stood_still: FloatArray
     """Always 0 (W,): MuJoCo does not refuse a step."""
     self_overlap_m: FloatArray
-    """Always 0 (W,): links do not see each other."""
+    """Deepest overlap of two links since the reset, at the ends of calls (W,) [m]: links do not see each other."""
+    overlap_now_m: FloatArray
+    """The same at the end of the last call (W,) [m]; 0: none."""
 
 
 class SpatialParams(NamedTuple):
@@ -142,7 +143,7 @@ class SpatialRobot:
         self.state = SpatialState(
             np.zeros((w, size)), np.zeros((w, spec.n_links)), np.zeros((w, 2)), np.zeros(w), np.zeros((w, 2)),
             np.zeros(w), np.zeros(w), np.zeros((w, 2)), np.zeros(w), np.zeros(w), np.zeros((w, j)), np.zeros(w),
-            np.zeros((w, j)), np.zeros(w), np.zeros(w),
+            np.zeros((w, j)), np.zeros(w), np.zeros(w), np.zeros(w),
         )  # fmt: skip
         self.state.physics[:] = self._at_rest()
         self.faults: FaultState = no_faults(w, j)
@@ -159,8 +160,8 @@ class SpatialRobot:
         """States after each physics step of the last call (M, n, S), likewise."""
         self._models: list[Any] = []
         """Models of worlds with faults or grounds of their own; none: all have the common one."""
-        self._modelled: NDArray[np.int64] = np.zeros((w, j), np.int64)
-        """Kinds of faults (W, J) that the models have; -1: not known."""
+        self._modelled: FloatArray = np.stack([np.zeros((w, j)), np.zeros((w, j)), np.ones((w, j))])
+        """Faults that the models have: kinds, angles of locks, strengths (3, W, J); NaN: not known."""
         self._heights: dict[int, FloatArray] = {}
         """Heights that worlds have of their own."""
         self.params = nominal_params(spec, w)
@@ -231,7 +232,7 @@ class SpatialRobot:
             for joint in range(on_joints.size):
                 self._set_servo(int(world), joint, HEALTHY)
             mujoco.mj_setConst(model, data)
-        self._modelled[rows] = -1
+        self._modelled[:, rows] = np.nan
 
     # --- placing -----------------------------------------------------------------------------------------------------
 
@@ -302,8 +303,8 @@ class SpatialRobot:
             values[rows] = joint_angle if name == "command" else 0
         self._derive(rows)
 
-    def _derive(self, rows: Any) -> None:
-        """Make the rest of the state follow from ``physics``."""
+    def _derive(self, rows: Any) -> Posture:
+        """Make the rest of the state follow from ``physics``; return the robots' postures."""
         state = self.state
         physics = state.physics[rows]
         quaternions = physics[:, 4:8] / np.sqrt((physics[:, 4:8] ** 2).sum(axis=1, keepdims=True))
@@ -312,6 +313,7 @@ class SpatialRobot:
         state.centre_xy[rows], state.centre_z[rows] = shape.centre[:, :2], shape.centre[:, 2]
         state.heading[rows], state.head_xy[rows] = shape.heading, shape.middle[:, -1, :2]
         state.time_s[rows] = physics[:, 0]
+        return shape
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -375,9 +377,9 @@ class SpatialRobot:
         for kind in kinds:
             if kind not in KNOWN_FAULTS:
                 raise ConfigError(f"faults.kinds has {kind}; a spatial robot knows {', '.join(KNOWN_FAULTS)}")
-            if kind in LOWERED and np.isinf(self.spec.joints(f"actuator.{LOWERED[kind]}")).any():
+            if kind == "slow" and np.isinf(self.spec.joints("actuator.speed_limit_rad_s")).any():
                 raise ConfigError(
-                    f"faults.kinds has {kind}, but actuator.{LOWERED[kind]} of {self.spec.name} is inf; expected a "
+                    f"faults.kinds has slow, but actuator.speed_limit_rad_s of {self.spec.name} is inf; expected a "
                     "finite one to lower, or another kind of fault"
                 )
 
@@ -413,14 +415,15 @@ class SpatialRobot:
         self.servos.command[rows] = command[:, -1]
         before = state.physics[rows]
         centre, heading = state.centre_xy[rows].copy(), state.heading[rows].copy()
+        control = np.concatenate([command, np.zeros_like(command)], axis=2)  # back electromotive forces take none
         models = [self._models[row] for row in rows] if self._models else self.model
         pool, data = self._pool()
         with np.errstate(all="ignore"):
-            path, torque = pool.rollout(models, data, before, np.ascontiguousarray(command))
+            path, torque = pool.rollout(models, data, before, control)
         with np.errstate(invalid="ignore"):
             fast = ~(np.abs(path[:, :, self._rates]).max(axis=(1, 2)) <= FAST_RAD_S)
         for row in np.flatnonzero(fast):
-            path[row], torque[row] = self._step_finer(int(rows[row]), before[row], command[row])
+            path[row], torque[row] = self._step_finer(int(rows[row]), before[row], control[row])
         state.physics[rows] = path[:, -1]
         rate = np.concatenate([before[:, None, self._rates], path[:, :-1][:, :, self._rates]], axis=1)
         power = np.maximum(torque * rate, 0.0)
@@ -428,13 +431,14 @@ class SpatialRobot:
         state.joint_torque[rows] = torque[:, -1]
         state.peak_torque[rows] = np.maximum(state.peak_torque[rows], np.abs(torque).max(axis=(1, 2)))
         self.torques, self.paths = torque, path
-        self._derive(rows)
+        state.overlap_now_m[rows] = deepest_overlap(spec, self._derive(rows))
+        state.self_overlap_m[rows] = np.maximum(state.self_overlap_m[rows], state.overlap_now_m[rows])
         state.centre_vel[rows] = (state.centre_xy[rows] - centre) / (n * spec.sim_dt_s)
         turned = state.heading[rows] - heading
         state.turning_rate[rows] = np.arctan2(np.sin(turned), np.cos(turned)) / (n * spec.sim_dt_s)
         self.servos.torque_square[rows] = (torque**2).mean(axis=1)
 
-    def _step_finer(self, world: int, before: FloatArray, command: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _step_finer(self, world: int, before: FloatArray, control: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return states (n, S) and torques (n, J) of one world's control step by physics steps ``FINER`` times smaller.
 
         Of links that strike the ground in a heap, MuJoCo's fast implicit integrator now and then makes energy at 4 ms.
@@ -443,7 +447,7 @@ class SpatialRobot:
         model.opt.timestep /= FINER
         with np.errstate(all="ignore"):
             path, torque = rollout.rollout(
-                model, mujoco.MjData(model), before[None], np.repeat(command, FINER, axis=0)[None]
+                model, mujoco.MjData(model), before[None], np.repeat(control, FINER, axis=0)[None]
             )
         return path[0, FINER - 1 :: FINER], torque[0, FINER - 1 :: FINER]
 
@@ -460,17 +464,19 @@ class SpatialRobot:
         """Change the models of the worlds ``rows`` by the faults that act now; return speed limits and aims (M, J)."""
         speed = self.params.speed_limit[rows]
         faults, state = self.faults, self.state
-        if not faults.kind.any() and not self._modelled.any():
+        if not faults.kind.any() and not self._modelled[0].any():
             return speed, aim
         kind = np.where(self.failed_now(), faults.kind, HEALTHY)[rows]
         seizes = (kind == LOCKED) & (state.acting[rows] != LOCKED)
         faults.memory[rows] = np.where(seizes, self.joint_angle()[rows], faults.memory[rows])
         state.acting[rows] = kind
-        for row, world in enumerate(rows):
-            for joint in np.flatnonzero(kind[row] != self._modelled[world]):
-                self._break(int(world), int(joint), int(kind[row, joint]))
-        self._modelled[rows] = kind
-        speed = np.where(kind == SLOW, faults.strength[rows] * speed, speed)
+        memory = np.where(kind == LOCKED, faults.memory[rows], 0.0)
+        strength = np.where((kind == WEAK) | (kind == SLOW), faults.strength[rows], 1.0)
+        law = np.stack([kind, memory, strength])
+        for row, joint in np.argwhere((law != self._modelled[:, rows]).any(axis=0)):
+            self._break(int(rows[row]), int(joint), int(kind[row, joint]))
+        self._modelled[:, rows] = law
+        speed = np.where(kind == SLOW, strength * speed, speed)
         return speed, np.where(kind == OFFSET, aim + faults.offset_rad[rows], aim)
 
     def _break(self, world: int, joint: int, kind: int) -> None:
@@ -487,17 +493,20 @@ class SpatialRobot:
 
     def _set_servo(self, world: int, joint: int, kind: int) -> None:
         """Give one joint of one world's model the servo's law under a kind of fault, HEALTHY among them."""
-        model, params = self.own_models()[world], self.params
-        power = 0.0 if kind == FREE else 1.0
+        model, params, number = self.own_models()[world], self.params, int(self._joints[joint])
+        strength = float(self.faults.strength[world, joint])
+        power = 0.0 if kind == FREE else strength if kind == WEAK else 1.0
         kp, kd = power * params.kp[world, joint], power * params.kd[world, joint]
-        model.actuator_gainprm[joint, 0] = kp
-        model.actuator_biasprm[joint, 1:3] = -kp, -kd
+        speed, slope = params.speed_limit[world, joint] * (strength if kind == SLOW else 1.0), 0.0
         if self.model.actuator_forcelimited[joint]:
-            limit = params.torque_limit[world, joint]
-            limit *= float(self.faults.strength[world, joint]) if kind == WEAK else 1.0
-            model.actuator_forcerange[joint] = -limit, limit
+            limit = power * params.torque_limit[world, joint]
+            slope = back_emf(limit, speed)
+            model.actuator_forcerange[joint] = model.jnt_actfrcrange[number] = -limit, limit
+        model.actuator_gainprm[joint, 0] = kp
+        model.actuator_biasprm[joint, 1:3] = servo_bias(kp, kd, slope)
+        model.actuator_biasprm[self.spec.n_joints + joint, 2] = -slope
 
     def restored(self) -> None:
         """Make the models follow, in the next step, after ``state`` and ``faults`` were written to."""
         if self._models:
-            self._modelled[:] = -1
+            self._modelled[:] = np.nan

@@ -10,13 +10,13 @@ import csv
 import dataclasses
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 
 from snake_gym.config import ConfigError, Range, Settings
 from snake_gym.config.errors import show
+from snake_gym.config.files import read_file
 from snake_gym.physics.state import FloatArray
 from snake_gym.tasks.waypoints import Coordinate
 
@@ -24,7 +24,6 @@ Size = Annotated[float, Range(0.01, 1e6)]
 MOST_POINTS = 5_000
 """Largest number of points of a recorded path; every world holds all of them."""
 MOST_BENDS = 256
-_FILE_BYTES = 1_000_000
 _CIRCLE_POINTS = 257
 """Points of a circle; its chords are nearer to it than 1e-4 of its radius."""
 _BEND_POINTS = 16
@@ -113,19 +112,12 @@ def read_points(file: str) -> tuple[tuple[float, float], ...]:
 
     Raises ConfigError, naming file and line.
     """
-    path, wanted = Path(file), "expected a CSV file with lines x,y [m]"
+    wanted = "expected a CSV file with lines x,y [m]"
     try:
-        if not path.is_file():
-            raise ConfigError(f"path.file is {show(file)}, which is no file; {wanted}")
-        with path.open("rb") as opened:
-            content = opened.read(_FILE_BYTES + 1)
-        text = content.decode("utf-8-sig")
+        text = read_file(file).decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        if isinstance(error, ConfigError):
-            raise
-        raise ConfigError(f"path.file is {show(file)}, which cannot be read ({error}); {wanted}") from None
-    if len(content) > _FILE_BYTES:
-        raise ConfigError(f"path.file is {show(file)}, of more than {_FILE_BYTES} bytes; expected a smaller one")
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"path.file is {show(file)}, which cannot be read ({reason}); {wanted}") from None
     points: list[tuple[float, float]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         fields = [field.strip() for field in next(csv.reader([line]), [])]

@@ -136,6 +136,16 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
         train.main(["--resume", str(finished), "--set", "total_steps=1000"])
 
 
+def test_a_lock_that_is_a_link_is_not_followed(finished: Path, tmp_path: Path) -> None:
+    run, victim = shutil.copytree(finished, tmp_path / "run"), tmp_path / "victim"
+    victim.write_text("mine")
+    (run / ".lock").unlink()
+    (run / ".lock").symlink_to(victim)
+    with pytest.raises(OSError, match=r"\.lock"):
+        train.main(["--resume", str(run), "--set", "total_steps=1000"])
+    assert victim.read_text() == "mine"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

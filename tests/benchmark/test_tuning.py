@@ -17,6 +17,7 @@ from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfi
 from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+from snake_gym.robot.spatial_spec import SpatialSpec
 
 SHORT: dict[str, Any] = {"env": {"time_limit_s": 4.0, "n_threads": 1}, "population": 8, "worlds": 16}
 
@@ -75,16 +76,21 @@ def test_another_search_is_not_resumed(change: dict[str, Any], tmp_path: Path) -
     tuned.advance()
     tuned.save(tmp_path / "standing.json")
     other = search(**change)
-    assert not other.restore(tmp_path / "standing.json")
+    with pytest.raises(ConfigError, match=r"standing.json is of another search; expected .*--no-resume"):
+        other.restore(tmp_path / "standing.json")
     assert other.generation == 0
     assert not search().restore(tmp_path / "nothing.json")
 
 
 def test_a_broken_standing_is_one_clear_line(tmp_path: Path) -> None:
-    path = tmp_path / "standing.json"
-    path.write_text('{"identity": 1')
-    with pytest.raises(ConfigError, match=r"standing.json is no standing of a search; expected .*--no-resume"):
-        search().restore(path)
+    path, tuned = tmp_path / "standing.json", search()
+    tuned.advance()
+    tuned.save(path)
+    whole = path.read_text()
+    for changed in (whole[:-30], whole.replace('"generation": 1', '"generation": 2'), "[]", ""):
+        path.write_text(changed)
+        with pytest.raises(ConfigError, match=r"standing.json is no standing of a search; expected .*--no-resume"):
+            search().restore(path)
 
 
 def test_the_report_says_what_was_done() -> None:
@@ -248,6 +254,17 @@ def test_a_result_is_replaced_only_when_asked(tmp_path: Path) -> None:
 def test_bad_arguments_are_one_clear_line(arguments: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         main(arguments)
+
+
+@pytest.mark.parametrize("name", ["../../x", "..", "a/b", "a\\b", ""])
+def test_a_robot_is_not_named_by_a_path(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    dump_yaml({"preset": "resilient_servo", "name": name}, "robot.yaml")
+    with pytest.raises(ConfigError, match=r"robot\.yaml: name is .*; expected letters, digits"):
+        main(["--robot", "robot.yaml", "--controller", "sjc", *FAST])
+    with pytest.raises(ConfigError, match=r"name is .*; expected letters, digits"):
+        SpatialSpec(name=name)
+    assert list(tmp_path.iterdir()) == [tmp_path / "robot.yaml"]
 
 
 # --- what is searched ------------------------------------------------------------------------------------------------

@@ -110,23 +110,26 @@ def test_a_spatial_chain_with_still_pitch_joints_moves_as_the_planar_one() -> No
 
 
 def test_the_model_file_of_a_planar_robot_moves_as_our_physics() -> None:
+    """MuJoCo takes the file as it is, with the step that it names, and goes our way within 1 %."""
     limits = {"speed_limit_rad_s": math.inf, "torque_limit_nm": math.inf}
-    spec = load_robot({"preset": "resilient_servo", "sim_dt_s": 0.001, "actuator": limits})
+    spec = load_robot({"preset": "resilient_servo", "actuator": limits})
     model = mujoco.MjModel.from_xml_string(write_mjcf(spec))
     data = mujoco.MjData(model)
     ours = SimulatedRobot(spec, 1, 1)
     ours.set_shape(np.zeros((1, spec.n_joints)), np.full(1, -0.5 * math.pi), np.zeros((1, 2)))
     data.qpos[:2] = ours.state.head_xy[0] - [0.0, -spec.links("link_half_length_m")[-1]]
-    for step in range(10):
+    start = ours.state.centre_xy[0].copy()
+    for step in range(20):
         aim = 0.4 * np.sin(2.0 * step * spec.control_dt_s + 0.6 * np.arange(spec.n_joints))
         ours.step(aim[None])
         data.ctrl[: spec.n_joints] = aim
-        mujoco.mj_step(model, data, spec.n_substeps)
+        mujoco.mj_step(model, data, round(spec.control_dt_s / model.opt.timestep))
     angle = [data.joint(f"joint_{j + 1}").qpos[0] for j in range(spec.n_joints)]
     assert np.allclose(angle, ours.joint_angle()[0], atol=3e-3)
     mujoco.mj_forward(model, data)
-    assert np.hypot(*(data.subtree_com[0, :2] - ours.state.centre_xy[0])) < 2e-3
-    assert np.hypot(*ours.state.centre_xy[0] - [0.0, 0.63]) > 1e-2
+    way = float(np.hypot(*(ours.state.centre_xy[0] - start)))
+    assert np.hypot(*(data.subtree_com[0, :2] - ours.state.centre_xy[0])) < 0.01 * way
+    assert way > 0.3
 
 
 def test_urdf_and_mjcf_agree() -> None:
@@ -167,12 +170,12 @@ def test_a_wrong_description_is_one_clear_error(settings: dict[str, object], sai
 
 
 def test_export_writes_files_that_mujoco_reads(tmp_path: Path) -> None:
-    for robot, name, joints in ((FILES[0], "one.xml", 28), ("resilient", "two.urdf", 9)):
+    for robot, name, n_actuators in ((FILES[0], "one.xml", 2 * 28), ("resilient", "two.urdf", 0)):
         out = tmp_path / name
         words = [sys.executable, "-m", "snake_gym", "export-robot", robot, "--out", str(out)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert mujoco.MjModel.from_xml_path(str(out)).nu in (joints, 0)
+        assert mujoco.MjModel.from_xml_path(str(out)).nu == n_actuators
     words[-1] = str(tmp_path / "three.sdf")
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and ".xml" in done.stderr

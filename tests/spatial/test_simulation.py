@@ -87,6 +87,43 @@ def test_servos_keep_their_speed_and_torque() -> None:
     assert np.allclose(robot.servos.command, 1.2)
 
 
+def test_motors_follow_their_torque_speed_line_and_drive_no_joint_beyond_its_speed() -> None:
+    """Rattling by random signs; the torques of all physics steps are those of the line, worked out from the states."""
+    robot = placed(8)
+    signs = np.where(np.random.default_rng(1).random((20, 8, SPEC.n_joints)) < 0.5, -1.2, 1.2)
+    servo = SPEC.actuator
+    fastest = 0.0
+    for aim in signs:
+        before, last = robot.state.physics[:, None].copy(), robot.servos.command[:, None].copy()
+        robot.step(aim)
+        reach = 2.0 * SPEC.sim_dt_s * np.arange(1, SPEC.n_substeps + 1)[:, None]
+        path = np.concatenate([before, robot.paths[:, :-1]], axis=1)
+        angle, rate = path[:, :, robot._angles], path[:, :, robot._rates]
+        error = last + np.clip(aim[:, None] - last, -reach, reach) - angle
+        line = 6.0 * (1.0 - np.abs(rate) / 2.0)
+        most = np.where(rate > 0.0, line, 6.0)
+        least = np.where(rate < 0.0, -line, -6.0)
+        law = np.clip(servo.kp * error - servo.kd * rate, np.maximum(least, -6.0), np.minimum(most, 6.0))
+        known = np.abs(rate).max(axis=(1, 2)) < 4.0  # beyond twice its speed a motor brakes by the limit alone
+        np.testing.assert_allclose(robot.torques[known], law[known], atol=1e-9)
+        assert (robot.torques * rate)[np.abs(rate) > 2.0].max(initial=0.0) == 0.0
+        fastest = max(fastest, float(np.abs(rate).max()))
+    assert fastest > 2.5  # weight and neighbours turn joints faster than their motors do
+
+
+def test_a_weak_servo_is_one_of_smaller_gains_and_torque_limit() -> None:
+    """As of planar robots; a quarter is not rounded."""
+    weak = placed(1)
+    weak.faults.kind[:], weak.faults.strength[:] = FAULT_CODES["weak"], 0.25
+    actuator = dataclasses.replace(SPEC.actuator, kp=5.0, kd=0.025, torque_limit_nm=1.5)
+    made = SpatialRobot(dataclasses.replace(SPEC, actuator=actuator), 1, 1)
+    made.set_shape(np.zeros((1, SPEC.n_joints)), np.zeros(1), np.zeros((1, 2)))
+    for step in range(6):
+        weak.step(references(1, step))
+        made.step(references(1, step))
+    assert (weak.state.physics == made.state.physics).all()
+
+
 @pytest.mark.parametrize("kind", ["locked", "free", "weak", "slow", "offset"])
 def test_a_fault_does_what_it_says_while_it_lasts(kind: str) -> None:
     """Two worlds with the same references; in the second joint 6 fails from 0.5 s to 1.5 s."""
@@ -110,7 +147,7 @@ def test_a_fault_does_what_it_says_while_it_lasts(kind: str) -> None:
     elif kind == "free":
         assert torque[during, 1].max() == 0.0 < torque[during, 0].max()
     elif kind == "weak":
-        assert torque[during, 1].max() == pytest.approx(0.6) and torque[during, 0].max() > 0.6
+        assert torque[during, 1].max() < 0.6 + 1e-9 and torque[during, 0].max() > 0.6
     elif kind == "slow":
         assert speed[4:14, 1].max() == pytest.approx(0.2) and speed[4:14, 0].max() > 1.0
     else:
@@ -178,7 +215,7 @@ def test_mujoco_steps_the_same_model_to_the_same_state() -> None:
     mujoco.mj_setState(robot.model, data, before, mujoco.mjtState.mjSTATE_FULLPHYSICS)
     for step in range(1, SPEC.n_substeps + 1):
         reach = step * SPEC.sim_dt_s * 2.0
-        data.ctrl[:] = last + np.clip(aim[0] - last, -reach, reach)
+        data.ctrl[: SPEC.n_joints] = last + np.clip(aim[0] - last, -reach, reach)
         mujoco.mj_step(robot.model, data)
     robot.step(aim)
     after = np.zeros_like(before)
@@ -196,7 +233,9 @@ def test_a_control_step_of_wild_rates_is_taken_with_smaller_physics_steps() -> N
     robot.step(reference)
     reach = 2.0 * SPEC.sim_dt_s
     for step in range(4 * SPEC.n_substeps):
-        data.ctrl[:] = last + np.clip(reference[1] - last, -reach * (step // 4 + 1), reach * (step // 4 + 1))
+        data.ctrl[: SPEC.n_joints] = last + np.clip(
+            reference[1] - last, -reach * (step // 4 + 1), reach * (step // 4 + 1)
+        )
         mujoco.mj_step(model, data)
     assert np.abs(np.concatenate([data.qpos, data.qvel]) - robot.state.physics[1, 1:]).max() < 1e-6
     calm = placed(3)

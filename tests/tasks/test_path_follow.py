@@ -305,14 +305,14 @@ def test_recorded_points_are_laid_before_the_robot(tmp_path: Path) -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "no such file": ({"kind": "recorded", "file": "no.csv"}, "path.file is 'no.csv', which is no file; expected a CSV"),
+    "no such file": ({"kind": "recorded", "file": "no.csv"}, "path.file is 'no.csv', which cannot be read .*CSV"),
     "a word": ({"text": "0,0\n1,a\n"}, r"walk.csv, line 2 is '1,a'; expected two numbers x,y"),
     "three numbers": ({"text": "0,0,0\n"}, r"line 1 is '0,0,0'; expected two numbers x,y"),
     "no number": ({"text": "0,0\nnan,0\n"}, r"line 2 is 'nan,0'; expected numbers in \[-1e\+06, 1e\+06\]"),
     "a header alone": ({"text": "x,y\n"}, "has no points; expected a CSV file"),
     "one point": ({"text": "0,0\n"}, "path.points has 1 entries for path.kind recorded; expected 2 to 5000"),
     "bytes": ({"text": b"\xff\xfe\x00"}, "which cannot be read"),
-    "large": ({"text": "0,0\n" * 300_000}, "of more than 1000000 bytes"),
+    "large": ({"text": "0,0\n" * 1_100_000}, "it has more than 4194304 bytes"),
     "a point twice": ({"kind": "recorded", "points": [[0, 0], [1, 0], [1, 0]]}, r"points\[1\] is \[1.0, 0.0\], as the"),
     "back at the start": (
         {"kind": "recorded", "points": [[0, 0], [1, 0], [0, 0]], "closed": True},

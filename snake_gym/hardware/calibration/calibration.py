@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Range, Settings, build, near_path, write_atomic
 from snake_gym.config.errors import show
+from snake_gym.config.files import read_file
 from snake_gym.config.settings import Angle, PositiveCount
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
 from snake_gym.hardware.bus.feetech import FEETECH
@@ -140,7 +142,7 @@ class Calibration(Settings):
 
     def check(self) -> None:
         ids = [joint.servo_id for joint in self.joints]
-        twice = sorted({one for one in ids if ids.count(one) > 1})
+        twice = sorted(one for one, count in Counter(ids).items() if count > 1)
         if not ids or twice:
             raise ValueError(
                 f"servo ids are {ids}; expected at least one, each once" + (f" ({twice})" if twice else "")
@@ -226,7 +228,7 @@ def straight_chain(ids: Sequence[int], limit_rad: float, model: str = "STS3215")
 def load_calibration(path: str | Path) -> Calibration:
     """Read a file that ``save`` wrote. Raises ConfigError that names the fault."""
     try:
-        told: Any = json.loads(Path(path).read_text())
+        told: Any = json.loads(read_file(path))
     except FileNotFoundError:
         guess = near_path(path, (".json",))
         advice = f"did you mean {str(guess)!r}?" if guess else "make it: python -m snake_gym.hardware calibrate"

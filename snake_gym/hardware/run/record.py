@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, build, to_dict
+from snake_gym.config.files import LARGEST_RECORD_BYTES, read_file
 from snake_gym.hardware.calibration.calibration import Calibration, straight_chain
 from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.run.robot_loop import StepRecord
@@ -310,7 +311,7 @@ def read_record(path: str | Path) -> RunRecord:
         path = path.with_name(path.name + PARTIAL)
     no_log = f"{path} is no log that run or log wrote"
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_file(path, LARGEST_RECORD_BYTES).decode().splitlines()
     except FileNotFoundError:
         raise ConfigError(f"log {path} does not exist") from None
     except UnicodeDecodeError:
