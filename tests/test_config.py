@@ -18,9 +18,8 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from snake_gym.benchmark.others_results import read_rows
-from snake_gym.controllers.learned_detection import read_estimator
 
+from snake_gym.benchmark.replay import read_rows
 from snake_gym.config import (
     ConfigError,
     OptionParser,
@@ -351,7 +350,7 @@ def test_a_text_with_too_many_values_is_refused(tmp_path: Path, monkeypatch: pyt
         load_yaml(tmp_path / "x.yaml")
 
 
-@pytest.mark.parametrize("reader", [load_yaml, load_calibration, read_record, read_rows, read_estimator, read_points])
+@pytest.mark.parametrize("reader", [load_yaml, load_calibration, read_record, read_rows, read_points])
 def test_endless_files_are_not_read(reader: Callable[[str], object], tmp_path: Path) -> None:
     device, sparse, pipe = tmp_path / "device", tmp_path / "sparse", tmp_path / "pipe"
     device.symlink_to("/dev/null")

@@ -66,14 +66,19 @@ def read_results(folder: Path) -> Results:
             f"{folder} has results of scenarios {str(summary['scenarios'])[:12]}, but its config.yaml gives "
             f"{scenarios.hash()[:12]} here; expected the folder and the version of snake_gym that made it"
         )
-    path, rows = folder / "episodes.csv", dict[str, list[Row]]()
+    return Results(folder, config, scenarios, summary, read_rows(folder / "episodes.csv"))
+
+
+def read_rows(path: Path) -> dict[str, list[Row]]:
+    """Return the rows of an ``episodes.csv`` by policy. Raises ConfigError if it is none."""
+    rows: dict[str, list[Row]] = {}
     try:
         text = read_file(path, LARGEST_RECORD_BYTES).decode()
         for row in csv.DictReader(io.StringIO(text, newline=""), strict=True):
             rows.setdefault(row["policy"], []).append({"seed": row["seed"], **row})
     except (OSError, ValueError, KeyError, csv.Error) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
-    return Results(folder, config, scenarios, summary, rows)
+    return rows
 
 
 def read_summary(path: Path) -> dict[str, Any]:
