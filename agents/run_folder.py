@@ -20,6 +20,7 @@ from typing import Any, Literal, get_args
 
 import snake_gym
 from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, near_path, read_json, to_json, write_atomic
+from snake_gym.config.program import DISTRIBUTION
 from snake_gym.config.records import versions
 from snake_gym.interface.policy_contract import present_settings
 from snake_gym.plugins import check_plugins
@@ -184,7 +185,7 @@ def git_hash() -> str:
 
 def run_versions() -> dict[str, str]:
     """Return versions of the software that a result depends on."""
-    return {"snake-gym": snake_gym.__version__, **versions(_PACKAGES)}
+    return {DISTRIBUTION: snake_gym.__version__, **versions(_PACKAGES)}
 
 
 def _now() -> str:

@@ -46,7 +46,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_configs_pretrained_policies_and_assets_below_its_own_name(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {name.split("/")[0].partition("-")[0] for name in names} == {"snake_gym"}
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"snake_gym", "snake_robot_gym"}
     expected = [path.relative_to(ROOT).as_posix() for path in (ROOT / "configs").rglob("*.*")]
     expected += [path.relative_to(ROOT).as_posix() for path in (ROOT / "agents").rglob("*") if path.is_file()]
     inside = [f"snake_gym/{name}" for name in expected if "__pycache__" not in name]
