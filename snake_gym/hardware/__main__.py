@@ -17,6 +17,7 @@ import sys
 from importlib import import_module
 
 from snake_gym.config import ConfigError, OptionParser, choose, run_program
+from snake_gym.hardware import check_system
 from snake_gym.hardware.commands import PROGRAM
 
 COMMANDS = {
@@ -68,6 +69,7 @@ def main(argv: list[str] | None = None) -> int:
 def program(argv: list[str] | None = None) -> int:
     """Run ``main`` as a program, and ignore signals once it has ended: a signal during the interpreter's exit would
     change the exit code."""
+    check_system()
     try:
         return main(argv)
     finally:
