@@ -89,6 +89,12 @@ def require(purpose: str, *libraries: str) -> None:
         raise ConfigError(f"{purpose} needs {names}, which {are} not installed: {install_command(*extras)}")
 
 
+def require_linux() -> None:
+    """Raise ConfigError on other systems than Linux, where no robot is driven."""
+    if sys.platform != "linux":
+        raise ConfigError(f"the robot needs Linux, and this is {sys.platform}: here are simulation and training alone")
+
+
 def install_command(*extras: str) -> str:
     """Return the command that installs this project with the ``extras``."""
     return f"pip install '{DISTRIBUTION}[{','.join(sorted(extras))}]'"

@@ -1,7 +1,6 @@
 """Serial bus of servos, which needs Linux and pyserial."""
 
-from snake_gym.config.program import require
-from snake_gym.hardware import check_system
+from snake_gym.config.program import require, require_linux
 
-check_system()
+require_linux()
 require("the robot", "serial")
