@@ -211,7 +211,7 @@ def read_tensors(data: bytes, where: str) -> dict[str, NDArray[Any]]:
 
 def shipped_policies() -> dict[str, Path]:
     """The folders of the policies that come with the package, by name."""
-    package = Path(__file__).parents[1]  # in a checkout, agents lie beside it
+    package = Path(__file__).parents[1]  # in a checkout, agents lie next to it
     contracts = (path for root in (package, package.parent) for path in root.glob(f"agents/pretrained/*/{CONTRACT}"))
     return {contract.parent.name: contract.parent for contract in sorted(contracts)}
 
