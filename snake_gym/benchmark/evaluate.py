@@ -83,7 +83,7 @@ from snake_gym.envs.task_settings import check_task, scenario_settings
 from snake_gym.interface import policy_file
 from snake_gym.jobs.report import add_progress_option, end_with_parent
 from snake_gym.jobs.workers import add_job_options
-from snake_gym.plugins import add_plugin_option, is_result, load_plugins, take_plugins
+from snake_gym.plugins import RESULT, add_plugin_option, check_plugins, is_result, load_plugins, take_plugins
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import describe_changes, robot_note
 from snake_gym.robot.presets import PRESETS
@@ -127,7 +127,8 @@ def main(argv: list[str] | None = None) -> int:
         console, fresh = Console(stderr=True), args.fresh and not in_jobs
         return compare(config, scenarios, entrants, out, fresh, not args.no_pictures, console, args.check_step)
 
-    args.classical_only |= args.freeze
+    names_all = args.env is not None and args.controllers is not None and args.config is None
+    args.classical_only |= args.freeze or names_all
     config = read_config(args)
     if args.freeze:
         return freeze(args.config or DEMO, make_scenarios(config).hash())
@@ -207,8 +208,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
     add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of those of the config")
-    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file, policy.onnx, "
-        "FILE.py:CLASS, module:FACTORY, or (with --trust) model.zip[+vecnormalize.pkl] or policy.pt")  # fmt: skip
+    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file or its name, "
+        "policy.onnx, FILE.py:CLASS, module:FACTORY, or (--trust) model.zip[+vecnormalize.pkl], policy.pt")  # fmt: skip
     add("--trust", action="store_true", help="load policies of Stable-Baselines3 and TorchScript, which execute code")
     add("--classical-only", action="store_true", help="without the config's learned policies")
     add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
@@ -277,7 +278,9 @@ def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> i
                 raise ConfigError(f"policy {name} has {counts}")
             faults.append(f"{name} is not checked: {counts}; give --policy {name}=PATH")
             continue
-        if name not in given and any(not path or is_foreign(path) or not Path(path).exists() for path in paths):
+        if name not in given and any(
+            not path or is_foreign(path) or policy_file.find_policy_file(path) is None for path in paths
+        ):
             asked = shlex.quote(f"{name}={paths[0]}")
             faults.append(f"{name} is not checked: give --policy {asked}, with its present path")
             continue
@@ -307,15 +310,25 @@ def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> i
 
 
 def load_policy(name: str, path: str, trust: bool = False) -> TrainedPolicy:
-    """Return the policy of a policy file, or of another kind; ``trust``: also where loading may execute code."""
-    return load_own(name, path, trust) if is_foreign(path) else policy_file.load_policy(path)
+    """Return the policy of a policy file, or of another kind; ``trust``: also where loading may execute code.
+
+    Raises ConfigError too for the policy of a run that was trained with plugins which are not imported.
+    """
+    if is_foreign(path):
+        return load_own(name, path, trust)
+    file = policy_file.find_policy_file(path)
+    for run_config in [] if file is None else [folder / RESULT for folder in file.parents[:4]]:
+        if run_config.is_file():
+            check_plugins(load_yaml(run_config).get("plugins") or (), str(run_config))
+            break
+    return policy_file.load_policy(path)
 
 
 def check_trained(policies: Mapping[str, str | Sequence[str]]) -> None:
     """Raise ConfigError for a policy of a config that is not there, with how to train it or to do without it."""
     for given in policies.values():
         for path in [given] if isinstance(given, str) else given:
-            if not is_foreign(path) and not Path(path).exists():
+            if not is_foreign(path) and policy_file.find_policy_file(path) is None:
                 demo = "; make demo trains runs/demo" if Path(path) == Path("runs/demo") else ""
                 missing = policy_file.describe_missing(path)
                 raise ConfigError(f"{missing}{demo}; --classical-only compares without learned policies")

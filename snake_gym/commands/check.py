@@ -19,6 +19,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from snake_gym.commands.env_options import env_parser, read_env
 from snake_gym.config import run_program
+from snake_gym.config.program import install_command
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
 from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.envs.vector_env import SnakeVectorEnv
@@ -53,7 +54,7 @@ def checks(env_id: str, config: EnvConfig) -> dict[str, Callable[[], Any] | None
 def passes(what: str, check: Callable[[], Any] | None) -> bool:
     """Run one check, with warnings as errors, print how it went, and return False if it failed."""
     if check is None:
-        print(f"skipped {what}: not installed (pip install 'snake_gym[train]')")
+        print(f"skipped {what}: not installed ({install_command('train')})")
         return True
     try:
         with warnings.catch_warnings():
