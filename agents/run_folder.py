@@ -8,6 +8,7 @@ versions), ``evaluations.json`` (means of each), ``checkpoints/``, the policy fi
 from __future__ import annotations
 
 import datetime
+import os
 import shlex
 import subprocess
 import time
