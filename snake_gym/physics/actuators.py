@@ -36,10 +36,10 @@ import math
 
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLIPPED, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AT_LIMIT, AT_STOP, BASE, BASE_W, BETA, C_FREE, DESCENT, FASTEST, FAULT, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
-    F_STRENGTH, KD, KP, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MEAN_RATE, MEAN_TORQUE, MU, OMEGA, OMEGA_P, PAST_ONSET,
-    RECORD, REF, REF_NOW, REL, RIGID, SHIFT, SIGMA, SLIP, SLIP_RATE, SLOWED, SQUARE, STOP, STRENGTH, S_MAX, T0, THETA,
-    T_MAX, VOLT, WEIGHT, WORK, B, H, K,
+    AT_LIMIT, AT_STOP, BASE, BASE_W, BETA, C_FREE, DEAD, DESCENT, FASTEST, FAULT, FF, F_KIND, F_LATE, F_OFF, F_OFFSET,
+    F_ON, F_STRENGTH, KD, KP, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MEAN_RATE, MEAN_TORQUE, MU, OMEGA, OMEGA_P,
+    PAST_ONSET, RECORD, REF, REF_NOW, REL, RIGID, SHIFT, SIGMA, SLIP, SLIP_RATE, SLOWED, SQUARE, STOP, STRENGTH, S_MAX,
+    T0, THETA, T_MAX, VOLT, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
 
@@ -266,6 +266,18 @@ def count_work(s, n, dt, length):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def jammed_torque(s, n, i):  # type: ignore[no-untyped-def]
+    """Return the torque [N m] with which the motor of joint i stalls where the joint is locked, else 0."""
+    a = i * RECORD
+    kd, volt = load(s, a + KD), load(s, (n + 1) * RECORD + VOLT)
+    error = load(s, a + REF_NOW) - (load(s, a + THETA) - load(s, a + RECORD + THETA))
+    error = error - clamp(error, load(s, a + DEAD))
+    fastest = select(kd > 0.0, kd * volt * load(s, a + FASTEST), splat(math.inf))
+    torque = clamp(clamp(load(s, a + KP) * error, fastest), volt * load(s, a + T_MAX))
+    return select((load(s, a + RIGID) > 0.0) & (load(s, a + STRENGTH) == 0.0), torque, splat(0.0))
+
+
+@kernel
 def note_torques(s, n):  # type: ignore[no-untyped-def]
     """Add the square of each motor's torque, over the time of one step, to SQUARE [N^2 m^2 s].
 
@@ -275,13 +287,6 @@ def note_torques(s, n):  # type: ignore[no-untyped-def]
     h, weight, volt = load(s, world + H), load(s, world + WEIGHT), load(s, world + VOLT)
     for i in range(1, n):
         a = i * RECORD
-        b = a + RECORD
-        has_power, kd = load(s, a + STRENGTH) > 0.0, load(s, a + KD)
-        law = (load(s, a + T0) - load(s, a + K) * load(s, a + REL)) / h
-        fastest = select(kd > 0.0, kd * load(s, a + FASTEST), splat(math.inf))
-        stall = clamp(load(s, a + KP) * (load(s, a + REF_NOW) - (load(s, a + THETA) - load(s, b + THETA))), fastest)
-        stall = select(load(s, a + RIGID) > 0.0, stall, splat(0.0))
-        limit = select(has_power, load(s, a + LIMIT), load(s, a + T_MAX))
-        limit = select(limit < math.inf, volt * limit, limit)
-        torque = clamp(select(has_power, law, stall), limit)
+        law = clamp((load(s, a + T0) - load(s, a + K) * load(s, a + REL)) / h, volt * load(s, a + LIMIT))
+        torque = select(load(s, a + STRENGTH) > 0.0, law, jammed_torque(s, n, i))
         store(s, a + SQUARE, load(s, a + SQUARE) + weight * torque * torque)
