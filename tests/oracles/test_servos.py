@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import draw_scenarios
+from benchmarks.mujoco_chain import MujocoChain
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.dry_chain import follow_gait, run_gait
@@ -43,3 +44,16 @@ def test_a_dead_band_beside_a_speed_limit_moves_the_robot_as_lagranges_equations
     truth = run_gait(spec, references)
     way = np.hypot(*np.diff(truth, axis=0).T).sum()
     assert way > 0.3 and np.abs(np.array(track) - truth).max() < 2e-3 * way
+
+
+@pytest.mark.parametrize(("step_s", "settles"), [(1e-3, False), (2.5e-4, True)])
+def test_mujoco_does_not_hold_a_long_chain_at_a_step_of_a_millisecond(step_s: float, settles: bool) -> None:
+    spec = replace(RESILIENT_SERVO, n_links=28)
+    reference = 0.35 * np.sin(0.5 * np.arange(27))
+    chain = MujocoChain(spec, step_s, "implicitfast", True, reference)
+    chain.step(round(3.0 / step_s))
+    assert (np.abs(chain.data.qvel).max() < 0.1) == settles
+    robot = SimulatedRobot(spec, 1, 1)
+    robot.set_shape(np.zeros((1, 27)), np.zeros(1), np.zeros((1, 2)))
+    robot.step(reference[None], None, round(3.0 / spec.step_s))
+    assert np.abs(robot.joint_rate()).max() < 0.01 and robot.spec.step_s == 0.01
