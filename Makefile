@@ -65,7 +65,7 @@ lock: ## resolve all extras in a fresh environment and write constraints.txt
 	&& version=$$(sed -n 's/^torch==//p' constraints.txt) \
 	&& "$$fresh/bin/python" -m pip install -q $(TORCH_FLAGS) "torch==$$version" \
 	&& "$$fresh/bin/python" -m pip install -q '.[$(ALL_EXTRAS)]' \
-	&& "$$fresh/bin/python" -m pip freeze --all --exclude pip --exclude snake-gym > "$$fresh/frozen" \
+	&& "$$fresh/bin/python" -m pip freeze --all --exclude pip --exclude snake-robot-gym > "$$fresh/frozen" \
 	&& { grep '^#' constraints.txt; sed 's/+cpu$$//' "$$fresh/frozen" | grep -v -i -E '^(nvidia|cuda|triton)'; } > "$$fresh/lock" \
 	&& cp "$$fresh/lock" constraints.txt && echo "constraints.txt: $$(grep -c == constraints.txt) packages"
 

@@ -8,7 +8,7 @@ setup(
     package_data={
         "snake_gym": ["py.typed"],
         "snake_gym.agents": ["pretrained/**/*"],
-        "snake_gym.configs": ["**/*.yaml", "**/*.json"],
+        "snake_gym.configs": ["**/*.yaml", "**/*.json", "**/*.txt"],
         "snake_gym.render": ["assets/*"],
     },
 )

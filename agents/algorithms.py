@@ -352,6 +352,8 @@ def _check_memory(algorithm: Algorithm, n_envs: int, n_inputs: int, n_outputs: i
             "buffer_size": ("buffer", 4 * (2 * n_inputs + n_outputs + 3), "100000 to 1000000 are usual"),
             "n_steps": ("batch", 5 * 8 * (algorithm.value("batch_size") or 1), "1 to 10 are usual"),
         }
+    if not hasattr(os, "sysconf"):  # Windows
+        return
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for name, (what, each, usual) in needs.items():
         count = algorithm.value(name) or 1

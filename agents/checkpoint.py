@@ -171,7 +171,12 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 def _flush(path: Path) -> None:
     """Flush a file's content, or a folder's entries, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
+    try:
+        handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)  # Windows flushes what can be written to
+    except PermissionError:
+        if path.is_dir():  # Windows opens none
+            return
+        raise
     try:
         os.fsync(handle)
     finally:

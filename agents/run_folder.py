@@ -8,7 +8,6 @@ versions), ``evaluations.json`` (means of each), ``checkpoints/``, the policy fi
 from __future__ import annotations
 
 import datetime
-import fcntl
 import os
 import shlex
 import subprocess
@@ -16,12 +15,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import IO, Any, Literal, get_args
 
 import snake_gym
 from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, near_path, read_json, to_json, write_atomic
 from snake_gym.config.files import LARGEST_RECORD_BYTES, read_file
+from snake_gym.config.program import DISTRIBUTION
 from snake_gym.config.records import versions
+from snake_gym.config.threads import process_cores
 from snake_gym.interface.policy_contract import present_settings
 from snake_gym.plugins import check_plugins
 
@@ -77,7 +78,7 @@ class RunFolder:
         """Note a launch that starts from ``step``, and the ``notes`` on its settings."""
         launch = {
             "command": shlex.join(argv), "started": _now(), "from_step": step, "git": git_hash(),
-            "cores": len(os.sched_getaffinity(0)), "versions": run_versions(), "notes": list(notes),
+            "cores": process_cores(), "versions": run_versions(), "notes": list(notes),
         }  # fmt: skip
         self._write("running", [*self.launches(), launch])
 
@@ -109,13 +110,9 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # a foreign run may hold a link to any file
         with os.fdopen(os.open(self.path / ".lock", flags, 0o666), "w") as stream:
-            while True:
-                try:
-                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except OSError:
-                    if time.monotonic() >= give_up:
-                        raise ConfigError(f"{self.path} is in use: another process is training in it") from None
+            while not _take(stream):
+                if time.monotonic() >= give_up:
+                    raise ConfigError(f"{self.path} is in use: another process is training in it")
                 time.sleep(0.1)
             yield
 
@@ -139,6 +136,19 @@ class RunFolder:
 
     def _write(self, status: Status, launches: list[dict[str, Any]]) -> None:
         write_atomic(self.path / STATUS, to_json({"status": status, "launches": launches}))
+
+
+def _take(stream: IO[str]) -> bool:
+    """Lock a file and return True, or False if another process has locked it; Windows has no such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _is_history(content: Any) -> bool:
@@ -188,7 +198,7 @@ def git_hash() -> str:
 
 def run_versions() -> dict[str, str]:
     """Return versions of the software that a result depends on."""
-    return {"snake-gym": snake_gym.__version__, **versions(_PACKAGES)}
+    return {DISTRIBUTION: snake_gym.__version__, **versions(_PACKAGES)}
 
 
 def _now() -> str:

@@ -20,6 +20,7 @@ _LAZY = {
     "make_controller": "snake_gym.controllers",
     "make_obstacle_field": "snake_gym.envs",
     "make_waypoints": "snake_gym.envs",
+    "load_policy": "snake_gym.interface.policy_file",
     "load_plugins": "snake_gym.plugins",
     "register_column": "snake_gym.interface.observations",
     "register_fault_kind": "snake_gym.simulation.fault_kinds",

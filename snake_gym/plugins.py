@@ -26,6 +26,8 @@ from snake_gym.config.errors import show
 
 RESULT = "config.yaml"
 """Name of the settings file that a run or an evaluation leaves in its folder."""
+_given: dict[str, str] = {}
+"""Plugins loaded so far: name of the module -> as the user gave it."""
 
 
 def load_plugins(plugins: str | Iterable[str]) -> tuple[str, ...]:
@@ -35,7 +37,22 @@ def load_plugins(plugins: str | Iterable[str]) -> tuple[str, ...]:
         ConfigError: no such file or module exists, another module of that name is loaded, or it fails.
     """
     names = [plugins] if isinstance(plugins, str) else list(plugins)
-    return tuple(_load(name) for name in names)
+    found = tuple(_load(name) for name in names)
+    for name in names:
+        _given.setdefault(module_name(name), name)
+    return found
+
+
+def module_name(plugin: str) -> str:
+    """Return the name of a plugin's module."""
+    return Path(plugin).stem if plugin.endswith(".py") else plugin
+
+
+def plugin_options() -> list[str]:
+    """Return the options that import the plugins of this process in another one, for people to type."""
+    return [
+        word for name, plugin in _given.items() if name in sys.modules for word in ("--plugin", shlex.quote(plugin))
+    ]
 
 
 def _load(plugin: str) -> str:
@@ -89,7 +106,7 @@ def load_object(text: str, where: str) -> Any:
     """Return the object that ``FILE.py:NAME`` or ``module:NAME`` names, imported as a plugin. Raises ConfigError."""
     plugin, _, name = text.rpartition(":")
     _load(plugin)
-    module = sys.modules[Path(plugin).stem if plugin.endswith(".py") else plugin]
+    module = sys.modules[module_name(plugin)]
     if not hasattr(module, name):
         raise ConfigError(f"{where} is {text!r}, but {plugin} has no {name}")
     return getattr(module, name)
@@ -136,8 +153,7 @@ def check_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[Any
 def check_plugins(plugins: Iterable[str], where: str) -> None:
     """Raise ConfigError unless the user has already imported the plugins that a file of results names."""
     for plugin in plugins:
-        name = Path(plugin).stem if plugin.endswith(".py") else plugin
-        if name not in sys.modules:
+        if module_name(plugin) not in sys.modules:
             raise ConfigError(
                 f"{where} names the plugin {plugin}, not imported unasked: give --plugin {shlex.quote(plugin)}"
             )

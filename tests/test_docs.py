@@ -23,10 +23,11 @@ from snake_gym.__main__ import main as snake_gym_main
 from snake_gym.config import dump_yaml, to_dict
 from snake_gym.config.settings import declared_types
 from snake_gym.envs import SnakeEnv
-from snake_gym.envs.tables import groups, setting_rows, write_page
+from snake_gym.envs.tables import groups, setting_notes, setting_rows, write_page
 from snake_gym.hardware.__main__ import main as hardware_main
 from snake_gym.registry import TASKS, find_task
 from snake_gym.render import joint_drawing
+from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
@@ -42,6 +43,15 @@ def test_settings_page_is_up_to_date() -> None:
     page = pytest.importorskip("agents.settings_page")  # needs torch
     written = (ROOT / "docs/settings.md").read_text()
     assert written == page.write_page(), "run: python -m agents.settings_page > docs/settings.md"
+
+
+def test_the_page_of_policies_has_the_fields_that_a_controller_sees() -> None:
+    page = (ROOT / "docs/policy.md").read_text()
+    for group in (Measurement, Goal):
+        notes = setting_notes(group)
+        assert tuple(notes) == group._fields
+        for name, note in notes.items():
+            assert (row := f"| `{group.__name__.lower()}.{name}` | {note} |") in page, f"expected {row}"
 
 
 def literals(tp: Any) -> list[Any]:

@@ -11,6 +11,7 @@ import pytest
 
 from snake_gym.__main__ import COMMANDS, locate, main
 from snake_gym.config import ConfigError
+from snake_gym.config.program import DISTRIBUTION
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -52,6 +53,16 @@ def test_the_makefile_locks_every_extra() -> None:
     makefile = (ROOT / "Makefile").read_text()
     (listed,) = re.findall(r"^ALL_EXTRAS := (.*)$", makefile, re.MULTILINE)
     assert sorted(listed.split(",")) == sorted(EXTRAS)
+
+
+def test_every_hint_installs_this_project_and_not_the_game_of_nearly_that_name() -> None:
+    assert PROJECT["project"]["name"] == DISTRIBUTION
+    assert f"--exclude {DISTRIBUTION} " in (ROOT / "Makefile").read_text()
+    files = [ROOT / "README.md", *(path for top in ("docs", "snake_gym", "agents") for path in (ROOT / top).rglob("*"))]
+    for path in files:
+        if path.suffix in (".py", ".md"):
+            installed = re.findall(r"pip install [^`\n]*\b(snake[\w-]+)", path.read_text())
+            assert set(installed) <= {DISTRIBUTION}, path
 
 
 def test_every_command_has_a_program_and_others_are_named() -> None:

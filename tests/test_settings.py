@@ -129,7 +129,7 @@ def test_a_missing_library_is_named_with_the_extra_that_brings_it(monkeypatch: p
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError) as caught:
         require("a picture", "matplotlib", "torch")
-    message = "a picture needs matplotlib, torch, which are not installed: pip install 'snake_gym[render,train]'"
+    message = "a picture needs matplotlib, torch, which are not installed: pip install 'snake-robot-gym[render,train]'"
     assert str(caught.value) == message
 
 

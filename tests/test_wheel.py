@@ -46,12 +46,28 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_configs_pretrained_policies_and_assets_below_its_own_name(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {name.split("/")[0].partition("-")[0] for name in names} == {"snake_gym"}
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"snake_gym", "snake_robot_gym"}
     expected = [path.relative_to(ROOT).as_posix() for path in (ROOT / "configs").rglob("*.*")]
     expected += [path.relative_to(ROOT).as_posix() for path in (ROOT / "agents").rglob("*") if path.is_file()]
     inside = [f"snake_gym/{name}" for name in expected if "__pycache__" not in name]
     inside += [f"snake_gym/render/assets/replay.{kind}" for kind in ("html", "css", "js")]
     assert set(inside) <= set(names)
+
+
+@pytest.mark.slow
+def test_a_small_board_installs_five_libraries_and_the_project_without_its_own(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=False)
+    python = tmp_path / "venv" / "bin" / "python"
+    install = (sys.executable, "-m", "pip", "--python", python, "install", "-q")
+    done = subprocess.run([*install, "-r", ROOT / "configs/hardware/small_board.txt"], capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("no package index can be reached")
+    run(*install, "--no-deps", wheel, cwd=tmp_path)
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip())
+    assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 150e6
+    assert not [name for name in ("numba", "scipy", "gymnasium", "torch") if (site / name).exists()]
+    for command in ("scan", "calibrate", "run", "log", "limp", "estop"):
+        assert command in run(python, "-m", "snake_gym.hardware", command, "--help", cwd=tmp_path)
 
 
 @pytest.mark.slow

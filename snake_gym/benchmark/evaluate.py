@@ -75,7 +75,7 @@ from snake_gym.envs import EnvConfig
 from snake_gym.envs.task_settings import check_task, scenario_settings
 from snake_gym.interface import policy_file
 from snake_gym.parallel import add_parallel_options, run_parallel
-from snake_gym.plugins import add_plugin_option, is_result, load_plugins, take_plugins
+from snake_gym.plugins import RESULT, add_plugin_option, check_plugins, is_result, load_plugins, take_plugins
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import describe_changes, robot_note
 from snake_gym.robot.presets import PRESETS
@@ -122,7 +122,8 @@ def main(argv: list[str] | None = None) -> int:
         console, fresh = Console(stderr=True), args.fresh and not in_jobs
         return compare(config, scenarios, entrants, out, fresh, not args.no_pictures, console, args.check_step)
 
-    args.classical_only |= args.freeze
+    names_all = args.env is not None and args.controllers is not None and args.config is None
+    args.classical_only |= args.freeze or names_all
     config = read_config(args)
     if args.freeze:
         return freeze(args.config or DEMO, make_scenarios(config).hash())
@@ -202,8 +203,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
     add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of those of the config")
-    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file, policy.onnx, "
-        "FILE.py:CLASS or module:FACTORY")  # fmt: skip
+    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file or its name, "
+        "policy.onnx, FILE.py:CLASS or module:FACTORY")  # fmt: skip
     add("--classical-only", action="store_true", help="without the config's learned policies")
     add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
     add("--oracle", action="store_true", help="with oracle and oracle_next, which see the truth: regret to them")
@@ -256,7 +257,9 @@ def replay(folder: Path, given: Mapping[str, str], n_rows: int) -> int:
         choose(name, learned, "--policy")
     for name in learned:
         paths = training_paths(name, given.get(name, results.config.policies.get(name, ())))
-        if not paths or (name not in given and any(is_foreign(path) or not Path(path).exists() for path in paths)):
+        if not paths or (
+            name not in given and any(is_foreign(path) or policy_file.find_policy_file(path) is None for path in paths)
+        ):
             raise ConfigError(f"{folder} does not hold policy {name}: give --policy {name}=PATH, with its present path")
         digests = results.summary["policies"][name].get("policy")
         for training, path in enumerate(paths):
@@ -274,15 +277,25 @@ def replay(folder: Path, given: Mapping[str, str], n_rows: int) -> int:
 
 
 def load_policy(name: str, path: str) -> TrainedPolicy:
-    """Return the policy of a policy file, or of another kind."""
-    return load_own(name, path) if is_foreign(path) else policy_file.load_policy(path)
+    """Return the policy of a policy file, or of another kind.
+
+    Raises ConfigError too for the policy of a run that was trained with plugins which are not imported.
+    """
+    if is_foreign(path):
+        return load_own(name, path)
+    file = policy_file.find_policy_file(path)
+    for run_config in [] if file is None else [folder / RESULT for folder in file.parents[:4]]:
+        if run_config.is_file():
+            check_plugins(load_yaml(run_config).get("plugins") or (), str(run_config))
+            break
+    return policy_file.load_policy(path)
 
 
 def check_trained(policies: Mapping[str, str | Sequence[str]]) -> None:
     """Raise ConfigError for a policy of a config that is not there, with how to train it or to do without it."""
     for given in policies.values():
         for path in [given] if isinstance(given, str) else given:
-            if not is_foreign(path) and not Path(path).exists():
+            if not is_foreign(path) and policy_file.find_policy_file(path) is None:
                 demo = "; make demo trains runs/demo" if Path(path) == Path("runs/demo") else ""
                 missing = policy_file.describe_missing(path)
                 raise ConfigError(f"{missing}{demo}; --classical-only compares without learned policies")

@@ -17,6 +17,7 @@ from snake_gym.controllers.tuned import Tuning
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv
 from snake_gym.envs.task_settings import build_env, changed_assignments, scenario_settings
 from snake_gym.interface.observations import ObservationLayout
+from snake_gym.robot.catalogue import name_robot
 from snake_gym.robot.difference import describe_changes
 from snake_gym.robot.spec import RobotSpec
 
@@ -76,8 +77,8 @@ def tuning_notes(tuning: Tuning | None, spec: RobotSpec, env_id: str, here: EnvC
 
 
 def tune_options(robot: str | Mapping[str, Any], env_id: str, env: EnvConfig) -> str:
-    """Return the tuner's options for this robot and these scenarios; ``ROBOT.yaml`` stands for one without a file."""
-    options = ["--robot", robot if isinstance(robot, str) else "ROBOT.yaml"]
+    """Return the tuner's options for this robot and these scenarios."""
+    options = ["--robot", robot if isinstance(robot, str) else name_robot(env.load_robot())]
     options += [] if env_id == DEFAULT_ENV else ["--env-id", env_id]
     changed = changed_assignments(env)
     return shlex.join([*options, *(["--set", *changed] if changed else [])])

@@ -1,6 +1,6 @@
 """Program that searches the parameters of a controller for a robot and writes them to YAML.
 
-    snake-gym tune --robot resilient_servo --controller sjc --env configs/env/locked_joints.yaml
+    snake-gym tune --controller sjc --env configs/env/locked_joints.yaml
 
 The result (by default ``configs/controllers/<robot>/<controller>.yaml``) holds the controller's settings, its score by
 the env's task, and its robot and scenarios. ``{tuned: sjc}`` uses it wherever a controller of that robot is configured,
@@ -131,7 +131,9 @@ def _settings(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
 
 def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser = OptionParser(prog=PROGRAM, description="Search the parameters of a controller for a robot.")
-    parser.add_argument("--robot", required=True, help="a preset's name or the path of a robot's YAML file")
+    parser.add_argument(
+        "--robot", default=TuningConfig.robot, help="preset or path of a robot's YAML file (%(default)s)"
+    )
     parser.add_argument("--controller", required=True, help=", ".join(CONTROLLERS))
     parser.add_argument("--env-id", help="environment to tune it in (SnakeGym/Waypoints-v0)")
     parser.add_argument("--env", help="YAML file with the settings of the training scenarios")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snake_gym.config import OptionParser, prepare_file, run_program, write_atomic
+from snake_gym.config import ConfigError, OptionParser, prepare_file, run_program, write_atomic
 from snake_gym.controllers.driving import STEEPEST_RAD, DrivenGaits, DrivenModes
 from snake_gym.hardware.commands.options import add_settings, read_settings
 from snake_gym.hardware.commands.run import add_output, drive
@@ -68,6 +70,9 @@ def main(argv: list[str] | None = None) -> int:
         options.pose = "dead_reckoning"  # enough to draw it; gaits are steered relative to the robot
     config = read_settings(options, asked)
     plan, gaits = plan_driving(config, options.gait)
+    drivers = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+    if not (any(map(os.environ.get, drivers)) or sys.stdin.isatty()):
+        raise ConfigError("there is neither a display nor a terminal, so no key would reach the robot")
     spec, port = plan.contract.decoder.spec, config.connection.port
     window = RobotWindow(spec, f"{spec.name} on {port}")
     try:

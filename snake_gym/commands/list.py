@@ -17,6 +17,7 @@ from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import TUNED
 from snake_gym.envs.tables import setting_notes
 from snake_gym.interface.observations import COLUMNS
+from snake_gym.interface.policy_file import shipped_policies
 from snake_gym.plugins import add_plugin_option, load_plugins
 from snake_gym.registry import REAL, TASKS, find_task
 from snake_gym.robot.catalogue import load_robot
@@ -70,6 +71,12 @@ def list_robots() -> dict[str, str]:
     return presets | {str(ROBOTS / path.name): load_robot(path).source for path in files}
 
 
+def list_policies() -> dict[str, str]:
+    """Return the shipped policies, with the second paragraph of their cards."""
+    cards = {name: (folder / "README.md").read_text("utf-8") for name, folder in shipped_policies().items()}
+    return {name: card.split("\n\n")[1] for name, card in cards.items()}
+
+
 def list_faults() -> dict[str, str]:
     """Return the kinds of joint faults."""
     ours = dict(re.findall(r"(\w+) \(([^)]*)\)", setting_notes(FaultConfig)["kinds"]))
@@ -93,6 +100,7 @@ def list_tuned() -> dict[str, str]:
 LISTS: Mapping[str, Callable[[], dict[str, str]]] = {
     "envs": list_envs,
     "robots": list_robots,
+    "policies": list_policies,
     "controllers": lambda: {name: summary(kind) for name, kind in CONTROLLERS.items()},
     "faults": list_faults,
     "columns": lambda: {name: f"[{column.unit}] {column.meaning}" for name, column in COLUMNS.items()},

@@ -14,7 +14,6 @@ import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from snake_gym.benchmark.evaluate import load_policy
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, classical_entrant, learned_entrant, make_scenarios
 from snake_gym.commands.env_options import env_parser, read_env
-from snake_gym.config import ConfigError, build, locate, prepare_file, run_program, to_dict, write_atomic
+from snake_gym.config import ConfigError, build, prepare_file, run_program, to_dict, write_atomic
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.multimodal import Multimodal
@@ -59,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     """Open the window and play until it is closed. Raises ConfigError for what the user has to correct."""
     parser = env_parser("play", __doc__)
     who = parser.add_mutually_exclusive_group()
-    who.add_argument("--policy", metavar="NAME|PATH", help="policy that came with the package, or what evaluate takes")
+    who.add_argument("--policy", metavar="NAME|PATH", help="name of a shipped policy, or what evaluate takes")
     who.add_argument("--controller", metavar="C", help="classical controller, tuned for the robot, or NAME=FILE.yaml")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first episode (%(default)s)")
     parser.add_argument("--frames", type=int, metavar="N", help=f"end after N frames of 1/{FPS} s, not in real time")
@@ -113,16 +112,9 @@ def make_player(
     if controller is not None:
         entrant = classical_entrant(controller, benchmark)
     else:
-        path = find_policy(str(policy))
-        entrant = learned_entrant(Path(path).stem, load_policy("mine", path), scenarios)
+        entrant = learned_entrant(Path(str(policy)).stem, load_policy("mine", str(policy)), scenarios)
     env = scenarios.make_env(entrant, 1)
     return env, entrant.make_policy(env), entrant.name
-
-
-def find_policy(name: str) -> str:
-    """Return the path of a policy that came with the package, or ``name``, a path already."""
-    shipped = Path(str(import_module(locate("agents.training")).__file__)).parent / "pretrained" / name
-    return str(shipped) if not Path(name).exists() and Path(name).name == name and shipped.is_dir() else name
 
 
 class Session:

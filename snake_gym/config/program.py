@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 from snake_gym.config.errors import ConfigError, hint
 
+DISTRIBUTION = "snake-robot-gym"
+"""Pip's name of this project; its ``snake-gym`` is somebody else's."""
 EXTRAS = {
     "cv2": ("OpenCV", "camera"),
     "mujoco": ("MuJoCo", "spatial"),
@@ -81,11 +83,20 @@ def require(purpose: str, *libraries: str) -> None:
     missing = [library for library in libraries if importlib.util.find_spec(library) is None]
     if missing:
         names = ", ".join(EXTRAS[library][0] for library in missing)
-        extras = ",".join(sorted({EXTRAS[library][1] for library in missing}))
-        raise ConfigError(
-            f"{purpose} needs {names}, which {'is' if len(missing) == 1 else 'are'} not installed: "
-            f"pip install 'snake_gym[{extras}]'"
-        )
+        extras = {EXTRAS[library][1] for library in missing}
+        are = "is" if len(missing) == 1 else "are"
+        raise ConfigError(f"{purpose} needs {names}, which {are} not installed: {install_command(*extras)}")
+
+
+def require_linux() -> None:
+    """Raise ConfigError on other systems than Linux, where no robot is driven."""
+    if sys.platform != "linux":
+        raise ConfigError(f"the robot needs Linux, and this is {sys.platform}: here are simulation and training alone")
+
+
+def install_command(*extras: str) -> str:
+    """Return the command that installs this project with the ``extras``."""
+    return f"pip install '{DISTRIBUTION}[{','.join(sorted(extras))}]'"
 
 
 def locate(module: str) -> str:

@@ -10,7 +10,7 @@ LIMIT = "OMP_NUM_THREADS"
 
 def process_cores() -> int:
     """Return the number of cores that the process may use."""
-    return len(os.sched_getaffinity(0))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def process_threads() -> int:

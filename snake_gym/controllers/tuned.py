@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 
 from snake_gym.config import ConfigError, find_config, load_yaml
 from snake_gym.controllers.base import CONTROLLERS
+from snake_gym.plugins import plugin_options
+from snake_gym.robot.catalogue import UNNAMED, name_robot
 from snake_gym.robot.difference import robot_note
-from snake_gym.robot.presets import PRESETS
 from snake_gym.robot.spatial_spec import AnyRobot, load_any_robot
 
 PROGRAM = "snake-gym tune"
@@ -67,20 +69,19 @@ def find_tuned(kind: str, spec: AnyRobot, tune_with: str | None = None) -> Path:
 
 def tuning_command(kind: str, spec: AnyRobot, tune_with: str | None = None) -> str:
     """Return the command that tunes a controller, for people; see ``find_tuned``."""
-    if tune_with is None:
-        robot = spec.name if PRESETS.get(spec.name) == spec else "ROBOT.yaml"
-        tune_with = f"--robot {robot} --env ENV.yaml"
-    where = {"ROBOT.yaml": f"the robot's settings (name: {spec.name})", "ENV.yaml": "the env's, faults included"}
-    holds = " and ".join(f"{name} holds {what}" for name, what in where.items() if name in tune_with.split())
-    return f"`{PROGRAM} --controller {kind} {tune_with}`" + (f", where {holds}" if holds else "")
+    options = tune_with or shlex.join(["--robot", name_robot(spec)])
+    holds = f", where {UNNAMED} holds the robot's settings (name: {spec.name})" if UNNAMED in options.split() else ""
+    return f"`{' '.join([PROGRAM, '--controller', kind, options, *plugin_options()])}`{holds}"
 
 
 def read_tuned(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Tuning | None]:
     """Return controller settings of a tuned file, and robot and env of the tuning if named. Raises ConfigError."""
     content = load_yaml(path)
+    if "kind" in content:  # written by hand
+        return content, None
     settings, tuning = content.get("controller"), content.get("tuning")
     if not isinstance(settings, Mapping):
-        raise ConfigError(f"{path} holds no group 'controller'; expected a file written by the tuner")
+        raise ConfigError(f"{path} holds no group 'controller'; expected it, as the tuner writes it, or kind: NAME")
     if not isinstance(tuning, Mapping) or not isinstance(tuning.get("robot"), str | Mapping):
         return settings, None
     env = tuning.get("env")

@@ -81,7 +81,8 @@ class SnakeEnv(TellsItsSeed, gym.Env[Any, Any]):
         """Begin a new episode: that of ``seed``, or the next one of the present seed.
 
         The first episode without a seed gets that of ``np_random_seed``, or, if ``np_random`` was set from outside,
-        one that it draws. Raises ValueError for a seed that is no integer from 0 to 2**63 - 1, and for any ``options``.
+        one that it draws. Raises ValueError for a seed that is no integer from 0 to 2**63 - 1, and for other envs'
+        ``options``.
         """
         check_options(options)
         if seed is not None:

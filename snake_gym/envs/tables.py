@@ -53,10 +53,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def setting_notes(cls: type[Any]) -> dict[str, str]:
-    """Return the string under each field of a dataclass and its bases, by the field's name."""
+    """Return the string under each field of a dataclass, its bases or a named tuple, by the field's name."""
     notes: dict[str, str] = {}
     owners = [
-        owner for owner in reversed(cls.__mro__) if issubclass(owner, Settings) or dataclasses.is_dataclass(owner)
+        owner
+        for owner in reversed(cls.__mro__)
+        if issubclass(owner, Settings) or dataclasses.is_dataclass(owner) or hasattr(owner, "_fields")
     ]
     bodies = [ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0] for owner in owners]
     lines = [line for body in bodies if isinstance(body, ast.ClassDef) for line in body.body]

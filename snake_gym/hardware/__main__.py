@@ -6,7 +6,7 @@
     python -m snake_gym.hardware run cc --config configs/hardware/sts3215.yaml --targets 1,0
     python -m snake_gym.hardware estop
 
-docs/hardware.md explains them. Only what a command needs is loaded: ``run`` needs numpy and pyserial.
+docs/hardware.md explains them. Only what a command needs is loaded.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from importlib import import_module
 
 from snake_gym.config import ConfigError, OptionParser, choose, run_program
+from snake_gym.config.program import require_linux
 from snake_gym.hardware.commands import PROGRAM
 
 COMMANDS = {
@@ -68,6 +69,7 @@ def main(argv: list[str] | None = None) -> int:
 def program(argv: list[str] | None = None) -> int:
     """Run ``main`` as a program, and ignore signals once it has ended: a signal during the interpreter's exit would
     change the exit code."""
+    require_linux()
     try:
         return main(argv)
     finally:

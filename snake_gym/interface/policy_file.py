@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
-from snake_gym.config import ConfigError, near_path, read_json, to_dict
+from snake_gym.config import ConfigError, near_path, nearest, read_json, to_dict
 from snake_gym.config.files import read_file
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
@@ -210,14 +210,21 @@ def read_tensors(data: bytes, where: str) -> dict[str, NDArray[Any]]:
     return dict(tensors)
 
 
+def shipped_policies() -> dict[str, Path]:
+    """The folders of the policies that come with the package, by name."""
+    package = Path(__file__).parents[1]  # in a checkout, agents lie next to it
+    contracts = (path for root in (package, package.parent) for path in root.glob(f"agents/pretrained/*/{CONTRACT}"))
+    return {contract.parent.name: contract.parent for contract in sorted(contracts)}
+
+
 def find_policy_file(path: str | os.PathLike[str]) -> Path | None:
     """The contract under ``path``; None if there is none.
 
     It is a JSON file, or lies in a folder: the policy's own, a training run (its best policy, else its last one or that
-    of its newest checkpoint) or a checkpoint. Raises ConfigError if a policy that comes first is there without its
-    contract.
+    of its newest checkpoint) or a checkpoint. A path that does not exist may be the name of a shipped policy. Raises
+    ConfigError if a policy that comes first is there without its contract.
     """
-    path = Path(path)
+    path = Path(path) if Path(path).exists() else shipped_policies().get(str(path), Path(path))
     if not path.is_dir():
         return path if path.is_file() and path.suffix == ".json" else None
     newest = sorted(path.glob("checkpoints/step_*"), reverse=True)
@@ -250,12 +257,15 @@ def describe_missing(path: str | os.PathLike[str]) -> str:
     inside = sorted(str(contract.parent) for contract in path.glob(f"*/{CONTRACT}"))
     if inside:
         return f"{path} holds no {CONTRACT}; did you mean {' or '.join(map(repr, inside[:_MOST_NAMED]))}?"
-    guess_path = None if path.exists() else near_path(path, (".json",))
-    if guess_path is not None:
-        return f"{path} does not exist; did you mean {str(guess_path)!r}?"
+    guess = None if path.exists() else near_path(path, (".json",)) or nearest(str(path), shipped_policies())
+    if guess is not None:
+        return f"{path} does not exist; did you mean {str(guess)!r}?"
     fault = "holds no policy" if path.is_dir() else "is no policy file" if path.exists() else "does not exist"
     train = f"snake-gym train --run-dir {path}" if fault == "does not exist" else "snake-gym train"
-    return f"{path} {fault}; expected a {CONTRACT}, its folder, or the folder of a run, such as {train} makes"
+    return (
+        f"{path} {fault}; expected a {CONTRACT}, its folder, the folder of a run, such as {train} makes, or a name in "
+        "`snake-gym list policies`"
+    )
 
 
 def _read(path: Path, most: int) -> bytes:

@@ -36,10 +36,10 @@ import math
 
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLIPPED, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, DESCENT, FASTEST, FAULT, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
-    F_STRENGTH, KD, KP, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, PAST_ONSET, RECORD, REF, REF_NOW,
-    REL, RIGID, SHIFT, SIGMA, SLIP, SLIP_RATE, SLOWED, SQUARE, STOP, STRENGTH, S_MAX, T0, THETA, T_MAX, VOLT, WEIGHT,
-    WORK, B, H, K,
+    AT_LIMIT, AT_STOP, BASE, BASE_W, BETA, C_FREE, DEAD, DESCENT, FASTEST, FAULT, FF, F_KIND, F_LATE, F_OFF, F_OFFSET,
+    F_ON, F_STRENGTH, KD, KP, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MEAN_RATE, MEAN_TORQUE, MU, OMEGA, OMEGA_P,
+    PAST_ONSET, RECORD, REF, REF_NOW, REL, RIGID, SHIFT, SIGMA, SLIP, SLIP_RATE, SLOWED, SQUARE, STOP, STRENGTH, S_MAX,
+    T0, THETA, T_MAX, VOLT, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
 
@@ -238,13 +238,43 @@ def load_joints_explicit(s, n, kind):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_work(s, n):  # type: ignore[no-untyped-def]
-    """Add the positive part of each joint's work in one implicit step (impulse MU times rate REL) to WORK [J]."""
-    h, weight = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + WEIGHT)
+def count_work(s, n, dt, length):  # type: ignore[no-untyped-def]
+    """Add the positive part of each joint's work in one stage, of ``length`` [s], of a step ``dt`` to WORK [J].
+
+    It is that of the mean torque and the mean rate of the step. They follow from those of the step before and the
+    values at its end, mixed as momenta and angles are, so that they fit the impulse and the angle turned. Values at
+    ends of steps would not: after a jump of the reference they miss a fifth of the work at steps of 10 ms. The two
+    stages of a first step count as one, with the covariance of torque and rate in it.
+    """
+    world = (n + 1) * RECORD
+    h, smooth = load(s, world + H), load(s, world + BETA) > 0.0
+    one, zero = splat(1.0), splat(0.0)
+    per_h, span = one / h, select(smooth, splat(dt), splat(length))
+    kept = select(smooth, one - h / span, zero)
     for i in range(1, n):
         a = i * RECORD
-        power = load(s, a + MU) * load(s, a + REL) / h
-        store(s, a + WORK, load(s, a + WORK) + weight * larger(power, splat(0.0)))
+        torque, rate = per_h * load(s, a + MU), load(s, a + REL)
+        torque_before, rate_before = load(s, a + MEAN_TORQUE), load(s, a + MEAN_RATE)
+        mean_torque, mean_rate = torque + kept * (torque_before - torque), rate + kept * (rate_before - rate)
+        power, counted = mean_torque * mean_rate, zero
+        if length < dt:
+            power = power + kept * (one - kept) * (torque_before - torque) * (rate_before - rate)
+            counted = select(smooth, (dt - length) * larger(torque_before * rate_before, zero), zero)
+        store(s, a + WORK, load(s, a + WORK) + span * larger(power, zero) - counted)
+        store(s, a + MEAN_TORQUE, mean_torque)
+        store(s, a + MEAN_RATE, mean_rate)
+
+
+@kernel
+def jammed_torque(s, n, i):  # type: ignore[no-untyped-def]
+    """Return the torque [N m] with which the motor of joint i stalls where the joint is locked, else 0."""
+    a = i * RECORD
+    kd, volt = load(s, a + KD), load(s, (n + 1) * RECORD + VOLT)
+    error = load(s, a + REF_NOW) - (load(s, a + THETA) - load(s, a + RECORD + THETA))
+    error = error - clamp(error, load(s, a + DEAD))
+    fastest = select(kd > 0.0, kd * volt * load(s, a + FASTEST), splat(math.inf))
+    torque = clamp(clamp(load(s, a + KP) * error, fastest), volt * load(s, a + T_MAX))
+    return select((load(s, a + RIGID) > 0.0) & (load(s, a + STRENGTH) == 0.0), torque, splat(0.0))
 
 
 @kernel
@@ -257,13 +287,6 @@ def note_torques(s, n):  # type: ignore[no-untyped-def]
     h, weight, volt = load(s, world + H), load(s, world + WEIGHT), load(s, world + VOLT)
     for i in range(1, n):
         a = i * RECORD
-        b = a + RECORD
-        has_power, kd = load(s, a + STRENGTH) > 0.0, load(s, a + KD)
-        law = (load(s, a + T0) - load(s, a + K) * load(s, a + REL)) / h
-        fastest = select(kd > 0.0, kd * load(s, a + FASTEST), splat(math.inf))
-        stall = clamp(load(s, a + KP) * (load(s, a + REF_NOW) - (load(s, a + THETA) - load(s, b + THETA))), fastest)
-        stall = select(load(s, a + RIGID) > 0.0, stall, splat(0.0))
-        limit = select(has_power, load(s, a + LIMIT), load(s, a + T_MAX))
-        limit = select(limit < math.inf, volt * limit, limit)
-        torque = clamp(select(has_power, law, stall), limit)
+        law = clamp((load(s, a + T0) - load(s, a + K) * load(s, a + REL)) / h, volt * load(s, a + LIMIT))
+        torque = select(load(s, a + STRENGTH) > 0.0, law, jammed_torque(s, n, i))
         store(s, a + SQUARE, load(s, a + SQUARE) + weight * torque * torque)

@@ -6,7 +6,6 @@ workers of a learner do, would each compile the same for a minute.
 
 from __future__ import annotations
 
-import fcntl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -92,12 +91,14 @@ def _alone(folder: Path | None) -> Iterator[None]:
 
 def _take(stream: Any, folder: Path) -> None:
     try:
+        import fcntl
+
         try:
             fcntl.lockf(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             _say(f"snake_gym: waiting for another process, which compiles the physics into {folder}")
             fcntl.lockf(stream, fcntl.LOCK_EX)
-    except OSError:  # a file system without locks
+    except (ImportError, OSError):  # Windows, or a file system without locks
         return
 
 

@@ -30,10 +30,12 @@ from __future__ import annotations
 
 import math
 
+from snake_gym.physics.chain import locate_head
 from snake_gym.physics.lanes import (
-    A_N, A_R, A_T, BACKWARD, COS, C_N, C_R, C_T, D_N, D_R, D_T, FACING, HEIGHT, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA,
-    OMEGA_P, PHASE_X, PHASE_Y, POS_X, POS_Y, RECORD, RW, RX, RY, SECANT, SECANT_R, SIGMA, SIN, SLIDING_N, SLIDING_R,
-    SLIDING_T, SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, VX, VX_P, VY, VY_P, WAVE_X, WAVE_Y, H, sin_cos,
+    A_N, A_R, A_T, BACKWARD, COS, CX, CY, C_N, C_R, C_T, D_N, D_R, D_T, FACING, HEIGHT, INERTIA, MASS, NEW_VX, NEW_VY,
+    OMEGA, OMEGA_P, PHASE_X, PHASE_Y, POS_X, POS_Y, RECORD, RW, RX, RY, SECANT, SECANT_R, SIGMA, SIN, SLIDING_N,
+    SLIDING_R, SLIDING_T, SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, THETA, VX, VX_P, VY, VY_P, WAVE_X, WAVE_Y, H,
+    sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import (
     LANES, absolute, any_lane, copy_sign, inlined, kernel, larger, load, select, splat, square_root, store,
@@ -114,9 +116,10 @@ def revise_facing(s, n, coupled):  # type: ignore[no-untyped-def]
 
 @kernel
 def lay_patches(s, n, ids, count, patches):  # type: ignore[no-untyped-def]
-    """Scale the friction of each link for the place POS_X, POS_Y of its middle; see ``state.Patches``.
+    """Scale the friction of each link for the place of its middle; see ``state.Patches``.
 
-    It acts for a whole call of the stepper, and on the parameters: they have to be loaded anew for the next call.
+    It acts for a whole call of the stepper, and on the parameters: they have to be loaded anew for the next call. The
+    block's angles and centre of mass become those in ``patches``.
     """
     world = (n + 1) * RECORD
     for k in range(LANES):
@@ -127,6 +130,11 @@ def lay_patches(s, n, ids, count, patches):  # type: ignore[no-untyped-def]
         s[world + PHASE_X + k] = patches.phase[w, 0]
         s[world + PHASE_Y + k] = patches.phase[w, 1]
         s[world + HEIGHT + k] = patches.height[w]
+        for i in range(n):
+            s[(i + 1) * RECORD + THETA + k] = patches.link_angle[w, i]
+        s[world + CX + k] = patches.centre_xy[w, 0]
+        s[world + CY + k] = patches.centre_xy[w, 1]
+    locate_head(s, n)
     wave_x, wave_y, height = load(s, world + WAVE_X), load(s, world + WAVE_Y), load(s, world + HEIGHT)
     for i in range(1, n + 1):
         a = i * RECORD

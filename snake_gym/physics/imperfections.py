@@ -12,10 +12,11 @@
   edge of the band, so that torque does not jump.
 * Torque-speed line of a DC motor: in the direction of motion at most ``limit (v - |rel| / no_load)``, against it
   ``limit v``, with v the supply's voltage as a share of the nominal one. A motor beyond its no-load speed brakes.
-* Supply: ``v = 1 / (1 + r I / v_last)``, I the sum of the joints' |torque| / k_t in the last sub-step and r its
-  resistance over the nominal voltage. The load is taken as a conductance I / v_last, explicitly. v also scales the
-  speed limit. It stays in (0, 1], but where the supply falls below about 0.8 and the speed limit acts, it oscillates
-  from sub-step to sub-step, and motions depend on the step (docs/physics.md has numbers).
+* Supply: ``v = 1 / (1 + r I / v_last)``, I the sum of the motors' |torque| / k_t in the last sub-step and r its
+  resistance over the nominal voltage. The motor of a locked joint stalls. The load is taken as a
+  conductance I / v_last, explicitly. v also scales the speed limit. It stays in (0, 1], but where the supply falls
+  below about 0.8 and the speed limit acts, it oscillates from sub-step to sub-step, and motions depend on the step
+  (docs/physics.md has numbers).
 
 FLANK is the flank of the gears that pushes at present (1, -1, 0: neither; UNKNOWN: as a call begins), AT_LIMIT the
 piece of the torque-speed line that holds, as in ``actuators``; a change of flank puts AT_LIMIT back to 0. Worlds that
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 import math
 
-from snake_gym.physics.actuators import NEARLY, put_limit
+from snake_gym.physics.actuators import NEARLY, jammed_torque, put_limit
 from snake_gym.physics.lanes import (
     ALPHA, AT_LIMIT, BASE, BETA, DEAD, DESCENT, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LAWS_CHANGE,
     LAW_K, LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, PER_NM, PLAY, RECORD, REF_NOW, REL, RIGID, SIGMA, STRENGTH,
@@ -81,7 +82,7 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
         kp = select(absolute(foreseen) >= dead, load(s, a + KP), splat(0.0))
         kd = load(s, a + KD)
         fastest = select(kd > 0.0, kd * volt * load(s, a + FASTEST), splat(math.inf))
-        fast = absolute(kp * foreseen) > fastest
+        fast = kp * (absolute(foreseen) - dead) > fastest
         gain = select(fast, kd, h * kp + kd)
         pull = select(fast, copy_sign(fastest, foreseen), kp * (error - lash - copy_sign(dead, foreseen)))
         drive = pull + gain * lash / h + load(s, a + FF)
@@ -184,7 +185,8 @@ def move_servos(s, n, keeps_past):  # type: ignore[no-untyped-def]
         torque = load(s, a + T0) - (load(s, a + K) - h * load(s, a + LOAD)) * rel
         # A joint at its stop is stalled: its law is not in use, and its motor pulls with at most the limit.
         stall = select(load(s, a + LIMIT) < math.inf, volt * load(s, a + LIMIT), splat(math.inf))
-        drop = drop + smaller(absolute(torque) / h, stall) * load(s, a + PER_NM)
+        pull = smaller(absolute(torque) / h, stall) + absolute(jammed_torque(s, n, i))
+        drop = drop + pull * load(s, a + PER_NM)
         lash, flank = load(s, a + LASH), load(s, a + FLANK)
         follows = smaller(larger(h * (load(s, a + DRIVE) / gain - rel), -play), play)
         ahead = select(absolute(flank) > 0.0, flank * play, follows)

@@ -313,7 +313,7 @@ def finish_stage(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
     store(s, world + STOOD_STILL, load(s, world + STOOD_STILL) + load(s, world + JAMMED))
     if touching:
         settle_contacts(s, n, counts)
-    count_work(s, n)
+    count_work(s, n, dt, length_of(stage, dt))
     if laws.servo_faults:
         note_torques(s, n)
     if laws.kind == MUSCLE:

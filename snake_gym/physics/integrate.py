@@ -159,12 +159,11 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
             if not (loaded and same_params):
                 gather_params(s, n, block, count, params)
                 loaded = True
+            if laws.patches:
+                lay_patches(s, n, block, count, patches)
             n_slots = gather_worlds(s, n, block, count, dt, state, faults, reference, feedforward)
             if laws.servo_faults:
                 gather_servos(s, n, block, count, state)
-            if laws.patches:
-                locate_head(s, n)
-                lay_patches(s, n, block, count, patches)
             if method == IMPLICIT:
                 if laws.obstacles:
                     forget_contacts(s, n, counts)

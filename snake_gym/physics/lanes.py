@@ -39,8 +39,8 @@ _MOST_FIELDS = 256
     SLIDING_T, SLIDING_N, SLIDING_R, SLID_SHARE_T, SLID_SHARE_N, SLID_SHARE_R, SECANT, SECANT_R,
     # part of the obstacles in it, at the link's head-side end
     CXX, CXY, CYY, CXW, CYW, CWW, CPX, CPY, CPW, FORCE_X, FORCE_Y,
-    # law of the joint: mu = T0 - K rel, or rel = B where RIGID
-    RIGID, K, T0, B, LOAD, WORK,
+    # law of the joint: mu = T0 - K rel, or rel = B where RIGID; work, and the means of the last step it follows from
+    RIGID, K, T0, B, LOAD, WORK, MEAN_TORQUE, MEAN_RATE,
     # parts of the law: angle turned since the onset of a lock, torque limit, share of the torque that faults leave,
     # reference with the shift by faults, that shift, speed limit; slip of the horn, its rate; square of the motor's
     # torque, over the time

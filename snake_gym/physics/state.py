@@ -175,6 +175,10 @@ class Patches(NamedTuple):
     """Phases along and across ``direction`` at the origin (W, 2) [rad]."""
     size_m: float
     """Side of a patch [m]: of the area between two lines of unchanged friction."""
+    link_angle: FloatArray
+    """Link angles (W, N) [rad] as the control step begins."""
+    centre_xy: FloatArray
+    """Centres of mass (W, 2) [m] then, world frame."""
 
 
 class FaultState(NamedTuple):
@@ -244,7 +248,7 @@ def no_late_commands(n_joints: int) -> LateCommands:
 
 def no_patches() -> Patches:
     """Return the patches of ground that is the same everywhere."""
-    return Patches(np.zeros(1), np.zeros(1), np.zeros((1, 2)), 1.0)
+    return Patches(np.zeros(1), np.zeros(1), np.zeros((1, 2)), 1.0, np.zeros((1, 1)), np.zeros((1, 2)))
 
 
 def no_faults(n_worlds: int, n_joints: int) -> FaultState:

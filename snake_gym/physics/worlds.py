@@ -11,9 +11,9 @@ from snake_gym.physics.imperfections import UNKNOWN
 from snake_gym.physics.lanes import (
     AGE, FLANK, AHEAD, ARM, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N,
     D_R, D_T, FAULT, FF, FACING, FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF,
-    HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS,
-    RECORD, REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT,
-    WORK, H,
+    HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MEAN_RATE, MEAN_TORQUE, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY,
+    P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE, STOOD_STILL, STOP, S_MAX, THETA,
+    TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES, absolute, any_lane, kernel, load, splat, store
 
@@ -92,7 +92,7 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
             a = (i + 1) * RECORD + k
             s[a + THETA] = state.link_angle[w, i]
             s[a + OMEGA] = state.link_rate[w, i]
-            for field in (WORK, FORCE_X, FORCE_Y, AT_STOP, AT_LIMIT):
+            for field in (WORK, MEAN_TORQUE, MEAN_RATE, FORCE_X, FORCE_Y, AT_STOP, AT_LIMIT):
                 s[a + field] = 0.0
         for i in range(n - 1):
             a = (i + 1) * RECORD + k

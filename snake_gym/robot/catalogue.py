@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from snake_gym.config import ConfigError, build, choose, differences, load_yaml, merge, nearest, to_dict
+from snake_gym.config import ConfigError, build, choose, differences, find_config, load_yaml, merge, nearest, to_dict
 from snake_gym.robot.presets import PRESETS
 from snake_gym.robot.spec import RobotSpec
 
 _FILE_SUFFIXES = (".yaml", ".yml")
+UNNAMED = "ROBOT.yaml"
+"""Stands, in commands for people, for a robot in a file unknown."""
 
 
 def load_robot(robot: str | os.PathLike[str] | Mapping[str, Any] | RobotSpec, where: str = "robot") -> RobotSpec:
@@ -35,6 +38,18 @@ def load_robot(robot: str | os.PathLike[str] | Mapping[str, Any] | RobotSpec, wh
         return _build_robot({"name": Path(name).stem, **load_yaml(name)}, name)
     guess = nearest(name, PRESETS)
     raise ConfigError(f"{where} is {name!r}; expected {_expected()}" + (f"; did you mean {guess!r}?" if guess else ""))
+
+
+def name_robot(spec: object) -> str:
+    """Return the preset, or the file in ``configs/robot`` or the working folder, that is this robot; else UNNAMED."""
+    name = getattr(spec, "name", "")
+    if PRESETS.get(name) == spec:
+        return name
+    for path in (Path("configs", "robot", f"{name}.yaml"), Path(f"{name}.yaml")):
+        with contextlib.suppress(ConfigError):
+            if find_config(path).is_file() and load_robot(path) == spec:
+                return str(path)
+    return UNNAMED
 
 
 def _expected() -> str:

@@ -505,7 +505,9 @@ class Randomisation(DrawnQuantities):
         self._steps_differ = bool({"push_hz", "command_jitter_s"} & self._ranges.keys())
         self._push_chance, self._push_acc = np.zeros(n_worlds), np.zeros(n_worlds)
         self._base_acc = np.tile(spec.body_acceleration, (n_worlds, 1))
-        self._patches = Patches(np.zeros(n_worlds), np.zeros(n_worlds), np.zeros((n_worlds, 2)), config.patch_size_m)
+        pose = robot.state.link_angle.copy(), robot.state.centre_xy.copy()
+        waves = np.zeros(n_worlds), np.zeros(n_worlds), np.zeros((n_worlds, 2))
+        self._patches = Patches(*waves, config.patch_size_m, *pose)
         if "patches" in self._ranges:
             robot.lay_patches(self._patches)
         if _SENSED & self._ranges.keys():

@@ -58,7 +58,7 @@ def switch_off(joints: FaultyJoints) -> FaultEffect:
     """Shutdown of a servo that lastingly bears no more than the share ``strength`` of its torque limit.
 
     Heat follows the square of the load with a lag; the memory is the heat, negative while the servo is off. The load is
-    that of the last control step.
+    that of the last control step, so that a trip comes up to a control step early or late.
     """
     limit = joints.spec.joints("actuator.torque_limit_nm")[joints.joint]
     torque = np.where(joints.memory < 0.0, 0.0, joints.torque_nm)

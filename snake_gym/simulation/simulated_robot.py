@@ -253,7 +253,8 @@ class SimulatedRobot:
         self._patches = no_patches()
 
     def lay_patches(self, patches: Patches) -> None:
-        """Let the ground have patches of other friction; the arrays are read anew at every step."""
+        """Let the ground have patches of other friction; the arrays are read anew at every step, which begins
+        by writing the robots' pose into them."""
         self._patches, self.same_params = patches, False
         self._laws = self._laws._replace(patches=True)
 
@@ -446,6 +447,9 @@ class SimulatedRobot:
         ids = self._all if mask is None else np.flatnonzero(mask)
         step_s = n_substeps * self.spec.step_s
         reference, shift, faults, params = self._apply_faults(ids, reference, step_s)
+        if self._laws.patches:
+            self._patches.link_angle[ids] = self.state.link_angle[ids]
+            self._patches.centre_xy[ids] = self.state.centre_xy[ids]
         delay = self.delay or self.varying_delay
         if delay is not None and n_substeps != delay.n_substeps:
             raise ValueError(

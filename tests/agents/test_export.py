@@ -117,7 +117,7 @@ def test_the_contract_tells_how_the_policy_came_about(tmp_path: Path) -> None:
     assert training["algorithm"]["name"] == "PPO"
     assert training["evaluation"] == {"return": 1.5}
     assert {"seed", "steps", "n_envs", "normalise", "git", "started", "versions"} <= training.keys()
-    assert {"snake-gym", "stable-baselines3", "torch", "numpy"} <= content["versions"].keys()
+    assert {"snake-robot-gym", "stable-baselines3", "torch", "numpy"} <= content["versions"].keys()
     assert content["action"]["settings"]["controller"]["kind"] == "sjc"
     assert content["action"]["settings"]["controller"]["frequency_rad_s"] > 0
     assert str(tmp_path) not in (tmp_path / "out" / "policy.json").read_text()

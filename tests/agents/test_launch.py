@@ -51,7 +51,7 @@ def test_a_run_folder_explains_itself(finished: Path) -> None:
     assert status["status"] == "finished"
     (entry,) = status["launches"]
     assert entry["command"].startswith("snake-gym train --config ")
-    assert {"torch", "numpy", "gymnasium", "stable-baselines3", "snake-gym"} <= entry["versions"].keys()
+    assert {"torch", "numpy", "gymnasium", "stable-baselines3", "snake-robot-gym"} <= entry["versions"].keys()
     assert entry["git"] == "unknown" or len(entry["git"].rstrip("+")) == 40
     assert (entry["from_step"], entry["to_step"]) == (0, 256)
     for part in ("policy/best/policy.json", "policy/final/policy.json", "tensorboard"):

@@ -249,5 +249,16 @@ def test_wrong_options_are_one_clear_line(person: Any, words: list[str], message
     assert message in str(told.value) and "\n" not in str(told.value)
 
 
+def test_without_a_display_and_a_terminal_it_ends_and_says_why() -> None:
+    screens = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+    bare = {name: value for name, value in os.environ.items() if name not in screens}
+    command = [sys.executable, "-m", "snake_gym", "drive", "--time", "5"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=bare, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: there is neither a display nor a terminal, so no key would reach the robot\n"
+
+
 def test_the_page_has_the_keys() -> None:
     assert key_table() in (ROOT / "docs" / "hardware.md").read_text(encoding="utf-8")

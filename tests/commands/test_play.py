@@ -359,6 +359,7 @@ def test_a_bounded_run_writes_its_last_frame(tmp_path: Path) -> None:
         (["--frames", "0"], "--frames is 0; expected at least 1"),
         (["--controller", "ccc"], "did you mean 'cc'"),
         (["--policy", "nowhere/at_all"], "nowhere/at_all"),
+        (["--policy", "resilient_servo_locked_joint"], "did you mean 'resilient_servo_locked_joints'"),
         (["--policy", "a", "--controller", "cc"], "not allowed with"),
         (["--seed", "-1"], "--seed is -1"),
     ],

@@ -126,6 +126,6 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     dump_yaml({"controller": {"kind": "cc"}}, path)
     with pytest.raises(ConfigError, match=r"controller.kind is 'sjc'; expected 'cc', as in"):
         resolve_controller({"file": str(path), "kind": "sjc"})
-    dump_yaml({"kind": "cc"}, path)
+    dump_yaml({"amplitude_rad": 0.4}, path)
     with pytest.raises(ConfigError, match="holds no group 'controller'"):
         resolve_controller(str(path))

@@ -116,7 +116,7 @@ def test_a_task_is_trained_resumed_exported_and_evaluated_where_its_file_is_name
     run(folder, *train, "--resume", "run", "--set", "total_steps=384", "--quiet", *named)
     run(folder, *export, "run", *named)
     play = [*evaluate, "--policy", "mine=run", "--controllers", "none", "--episodes", "3", "--set", "resamples=100"]
-    assert "--plugin" in run(folder, *play, ok=False).stderr
+    assert f"give --plugin {folder / 'reach.py'}" in run(folder, *play, ok=False).stderr
     run(folder, *play, *named, "--json", "result.json")
     assert "Mine/Reach-v0" in (folder / "result.json").read_text()
     assert "mine" in (folder / "runs" / "evaluation" / "replay.html").read_text()
@@ -126,8 +126,8 @@ def test_a_task_is_trained_resumed_exported_and_evaluated_where_its_file_is_name
 
 def test_a_gait_is_tuned_in_a_task_of_ones_own(folder: Path) -> None:
     run(
-        folder, "-m", "snake_gym", "tune", "--plugin", "reach.py", "--env-id", "Mine/Reach-v0", "--robot",
-        "resilient_servo", "--controller", "sjc", "--set", "time_limit_s=2", "--budget", "1", "--population", "4",
+        folder, "-m", "snake_gym", "tune", "--plugin", "reach.py", "--env-id", "Mine/Reach-v0", "--controller", "sjc",
+        "--set", "time_limit_s=2", "--budget", "1", "--population", "4",
         "--worlds", "8", "--out", "sjc.yaml",
     )  # fmt: skip
     assert "Mine/Reach-v0" in (folder / "sjc.yaml").read_text()

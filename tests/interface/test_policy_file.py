@@ -19,11 +19,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
+import snake_gym
 from snake_gym.benchmark import evaluate
 from snake_gym.config import ConfigError, build
 from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer
 from snake_gym.interface.policy_contract import SEAL, parse_contract, seal
-from snake_gym.interface.policy_file import MAX_HEADER_BYTES, FilePolicy, fallback_note, load_policy, read_tensors
+from snake_gym.interface.policy_file import (
+    MAX_HEADER_BYTES,
+    FilePolicy,
+    fallback_note,
+    load_policy,
+    read_tensors,
+    shipped_policies,
+)
 from snake_gym.registry import find_task
 from snake_gym.robot.presets import RESILIENT_SERVO
 from tests.interface.policy_steps import play
@@ -77,6 +85,14 @@ def test_the_shipped_policy_loads_by_its_file_or_folder() -> None:
     assert (POLICY.name, POLICY.spec.name, POLICY.contract.control_dt_s) == (SHIPPED.name, "resilient_servo", 0.2)
     assert POLICY.contract.action.settings.kind == "residual"
     assert POLICY.contract.action.settings.controller["kind"] == "fault_aware"
+
+
+def test_shipped_policies_load_by_name_from_the_package_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    for name in shipped_policies():
+        assert snake_gym.load_policy(name).name == name
+    assert SHIPPED.name in shipped_policies()
+    assert "did you mean 'resilient_servo_locked_joints'?" in refusal(Path("resilient_servo_locked_joint"))
 
 
 def test_single_observations_and_batches_give_the_same_actions() -> None:

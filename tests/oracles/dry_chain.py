@@ -56,6 +56,8 @@ class DryChain(NamedTuple):
     """Torque limits [N m]."""
     fastest: FloatArray
     """Speed limits [rad/s]."""
+    dead: FloatArray
+    """Dead bands [rad]."""
 
 
 def chain_of(spec: RobotSpec, rest: float, ahead: FloatArray | float = 0.0) -> DryChain:
@@ -72,14 +74,16 @@ def chain_of(spec: RobotSpec, rest: float, ahead: FloatArray | float = 0.0) -> D
         spec.links("friction.rotational_coulomb_nm"), spec.links("friction.backward"),
         spec.friction.coulomb_axes == "coupled", rest,
         *(spec.joints(f"actuator.{name}") for name in ("kp", "kd", "torque_limit_nm", "speed_limit_rad_s")),
+        spec.joints("actuator.dead_band_rad"),
     )  # fmt: skip
 
 
 @njit
 def slope(y, _, chain, reference):  # type: ignore[no-untyped-def]
-    """Return the derivative of y = (theta, theta', p, p') (2 N + 4,)."""
+    """Return the derivative of y = (theta, theta', p, p', positive work of the servos) (2 N + 5,)."""
     n = chain.mass.size
-    theta, rate, velocity = y[:n], y[n : 2 * n], y[2 * n + 2 :]
+    theta, rate, velocity = y[:n], y[n : 2 * n], y[2 * n + 2 : 2 * n + 4]
+    out = np.zeros_like(y)
     sin, cos = np.sin(theta), np.cos(theta)
     vx = velocity[0] - chain.place @ (sin * rate)
     vy = velocity[1] + chain.place @ (cos * rate)
@@ -95,10 +99,12 @@ def slope(y, _, chain, reference):  # type: ignore[no-untyped-def]
     load = -chain.c_r * rate - chain.dry_r * np.tanh(rate / chain.rest)
     load += cos * (f_y @ chain.place) - sin * (f_x @ chain.place)
     for i in range(n - 1):
-        wanted = chain.kp[i] * (reference[i] - (theta[i] - theta[i + 1]))
+        error = reference[i] - (theta[i] - theta[i + 1])
+        wanted = chain.kp[i] * (error - min(max(error, -chain.dead[i]), chain.dead[i]))
         loop = chain.kd[i] * chain.fastest[i]
         wanted = min(max(wanted, -loop), loop) - chain.kd[i] * (rate[i] - rate[i + 1])
         torque = min(max(wanted, -chain.most[i]), chain.most[i])
+        out[2 * n + 4] += max(torque * (rate[i] - rate[i + 1]), 0.0)
         load[i] += torque
         load[i + 1] -= torque
     system = np.empty((n, n))
@@ -108,7 +114,6 @@ def slope(y, _, chain, reference):  # type: ignore[no-untyped-def]
             system[j, k] = chain.coupling[j, k] * cos_jk
             load[j] -= chain.coupling[j, k] * sin_jk * rate[k] ** 2
         system[j, j] += chain.inertia[j]
-    out = np.empty_like(y)
     out[:n] = rate
     out[n : 2 * n] = np.linalg.solve(system, load)
     out[2 * n : 2 * n + 2] = velocity
@@ -124,7 +129,7 @@ def jacobian(y, t, chain, reference):  # type: ignore[no-untyped-def]
     out = np.empty((y.size, y.size))
     begun = slope(y, t, chain, reference)
     for k in range(y.size):
-        moves = n <= k < 2 * n or k >= 2 * n + 2
+        moves = n <= k < 2 * n or 2 * n + 2 <= k < 2 * n + 4
         width = 1e-3 * chain.rest if moves else 1e-8
         other = y.copy()
         other[k] += width
@@ -140,17 +145,22 @@ def run_gait(
     The robot begins at rest in the shape of the first, the head link along x and the centre at the origin. Raises
     RuntimeError where the tolerance cannot be kept.
     """
+    return follow_gait(spec, references, rest, rtol, ahead)[:, 2 * spec.n_links : 2 * spec.n_links + 2]
+
+
+def follow_gait(
+    spec: RobotSpec, references: FloatArray, rest: float = 1e-5, rtol: float = 1e-8, ahead: FloatArray | float = 0.0
+) -> FloatArray:
+    """Return what ``run_gait`` goes through, the y of ``slope`` (K + 1, 2 N + 5)."""
     chain, n = chain_of(spec, rest, ahead), spec.n_links
     theta = np.append(np.cumsum(references[0][::-1])[::-1], 0.0)
-    y = np.concatenate([theta, np.zeros(n + 4)])
-    track = [y[2 * n : 2 * n + 2]]
+    track = [np.concatenate([theta, np.zeros(n + 5)])]
     for reference in references:
         found, told = odeint(
-            slope, y, (0.0, spec.control_dt_s), (chain, np.ascontiguousarray(reference)), jacobian, rtol=rtol,
+            slope, track[-1], (0.0, spec.control_dt_s), (chain, np.ascontiguousarray(reference)), jacobian, rtol=rtol,
             atol=_ATOL_SHARE * rtol, mxstep=1_000_000, full_output=True,
         )  # fmt: skip
         if told["message"] != "Integration successful.":
             raise RuntimeError(f"the oracle's integration failed: {told['message']}")
-        y = found[-1]
-        track.append(y[2 * n : 2 * n + 2])
+        track.append(found[-1])
     return np.array(track)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from snake_gym.physics.faults import LOCKED
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -76,6 +77,14 @@ def test_a_dead_band_leaves_small_errors_alone_and_large_ones_end_at_its_edge() 
     before = robot.joint_rate()[0, 0]
     robot.step(robot.joint_angle().copy(), n_substeps=20)
     assert robot.joint_rate()[0, 0] / before == pytest.approx(math.exp(-2.0 / INERTIA * 0.02), rel=0.02)
+
+
+def test_the_speed_limit_is_judged_by_the_error_beyond_the_dead_band() -> None:
+    robot = arm(dt=1e-5, kp=10.0, kd=0.8, speed_limit_rad_s=2.0, dead_band_rad=0.1)
+    robot.step(np.full((1, 1), 0.165))
+    assert robot.state.joint_torque[0, 0] == pytest.approx(10.0 * (0.165 - 0.1), rel=2e-3)
+    robot.step(np.full((1, 1), 0.5))
+    assert robot.state.joint_torque[0, 0] == pytest.approx(0.8 * 2.0, rel=2e-3)
 
 
 def test_within_the_backlash_no_torque_passes_and_a_flank_only_pushes() -> None:
@@ -165,6 +174,14 @@ def test_the_supply_sags_under_load_and_takes_torque_and_speed_with_it() -> None
     expected = 1.0 / (1.0 + 0.5 / 10.0 * 2.0 / 0.5)
     assert robot.state.supply[0] == pytest.approx(expected, rel=1e-9)
     assert robot.joint_angle()[0, 0] == pytest.approx(0.2, abs=1e-9)
+    # A locked joint stalls as well, for the supply as for what the motor has to bear.
+    locked = arm(kp=1e4, torque_limit_nm=2.0, **supply)
+    locked.faults.kind[:] = LOCKED
+    locked.note_torques()
+    locked.step(np.full((1, 1), 1.0), n_substeps=400)
+    locked.step(np.full((1, 1), 1.0))
+    assert locked.state.supply[0] == pytest.approx(expected, rel=1e-9)
+    assert locked.servos.torque_square[0, 0] == pytest.approx((2.0 * expected) ** 2, rel=1e-9)
     # A load below the limit draws the current of its torque: v = 1 - R T / (k_t V), here with 0.5 N m.
     held = arm(kp=20.0, torque_limit_nm=2.0, stop=0.2, **supply)
     held.step(np.full((1, 1), 0.2 + 0.5 / 20.0), n_substeps=3000)

@@ -15,6 +15,7 @@ from snake_gym.config import ConfigError, build, load_yaml
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv, WaypointsConfig
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
 from snake_gym.envs.core import SnakeCore
+from snake_gym.physics.state import Patches
 from snake_gym.robot.measurement import tracked_point
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
@@ -225,6 +226,29 @@ def test_ground_on_top_of_a_patch_has_as_much_more_friction() -> None:
         robot.set_shape(np.full((2, 9), 0.3), np.zeros(2), np.zeros((2, 2)))
         for k in range(5):
             robot.step(np.full((2, 9), 0.3 * (-1) ** k))
+    np.testing.assert_allclose(hilly.state.link_angle, flat.state.link_angle, atol=1e-9)
+    np.testing.assert_allclose(hilly.state.centre_xy, flat.state.centre_xy, atol=1e-9)
+
+
+def test_patches_lie_as_the_control_step_begins_for_late_references_too() -> None:
+    servo = replace(RESILIENT_SERVO.actuator, delay_s=0.085)
+    spec = replace(RESILIENT_SERVO, friction=FrictionSpec(1.0, 10.0, 0.01), actuator=servo)
+    flat, hilly = SimulatedRobot(spec, 1, 1), SimulatedRobot(spec, 1, 1)
+    phase = np.array([[0.3, 0.8]])
+    hilly.lay_patches(Patches(np.full(1, 0.5), np.zeros(1), phase, 0.05, np.zeros((1, 10)), np.zeros((1, 2))))
+    for robot in (flat, hilly):
+        robot.set_shape(np.full((1, 9), 0.3), np.zeros(1), np.zeros((1, 2)))
+        robot.state.centre_vel[:] = 1.0, 0.5
+    half, angle = 0.07, flat.state.link_angle[0]
+    along = half * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    ways = np.append(along[:-1] + along[1:], np.zeros((1, 2)), axis=0)
+    middle = flat.state.head_xy - np.cumsum(ways[::-1], axis=0)[::-1]
+    factor = 1.0 + 0.5 * np.sin(math.pi / 0.05 * middle + phase).prod(axis=1)
+    flat.use_parameters(
+        flat.params._replace(**{name: factor * getattr(flat.params, name) for name in ("c_t", "c_n", "c_r")})
+    )
+    for robot in (flat, hilly):
+        robot.step(np.full((1, 9), -0.3))
     np.testing.assert_allclose(hilly.state.link_angle, flat.state.link_angle, atol=1e-9)
     np.testing.assert_allclose(hilly.state.centre_xy, flat.state.centre_xy, atol=1e-9)
 

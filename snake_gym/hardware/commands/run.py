@@ -32,8 +32,8 @@ DONE, OUT_OF_TIME, INTERRUPTED = "all targets reached", "the time is over", "int
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "policy", nargs="?",
-        help="policy file or its folder, a controller (cc, sjc, cpg, ...), or a tuned YAML file; default: policy or "
-        "controller of --config and --set, as in --set controller.tuned=cc",
+        help="policy file, its folder, a shipped policy, a controller (cc, sjc, cpg, ...), or a tuned YAML file; "
+        "default: policy or controller of --config and --set, as in --set controller.tuned=cc",
     )  # fmt: skip
     add_settings(parser)
     parser.add_argument("--targets", nargs="+", metavar="X,Y", help="where to go [m], in order")

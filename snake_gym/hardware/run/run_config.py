@@ -1,6 +1,6 @@
 """Settings of a run on the robot, and the control loop and policy made from them.
 
-The groups are those of ``SnakeGym/Real-v0``, without Gymnasium: this runs on a small board with numpy and pyserial. A
+The groups are those of ``SnakeGym/Real-v0``, without Gymnasium: this runs on a small board. A
 classical controller runs as a residual policy that adds nothing, so it gets the measurements themselves.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -24,7 +25,13 @@ from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import OWN, ObservationConfig, ObservationLayout
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
-from snake_gym.interface.policy_file import FilePolicy, describe_missing, find_policy_file, load_policy
+from snake_gym.interface.policy_file import (
+    FilePolicy,
+    describe_missing,
+    find_policy_file,
+    load_policy,
+    shipped_policies,
+)
 from snake_gym.robot.difference import robot_note
 from snake_gym.robot.spatial_spec import load_any_robot
 
@@ -54,7 +61,7 @@ class RunConfig(LoopSettings):
     """Settings of a run."""
 
     policy: str | None = None
-    """Policy file, name of a classical controller (as tuned for the robot, where it was), or YAML file of a tuned one;
+    """Policy file, name of a shipped one or of a controller (as tuned for the robot, where it was), or tuned YAML file;
     None: see ``controller``."""
     controller: dict[str, Any] = field(default_factory=dict)
     """Settings of the classical controller; {tuned: cc} takes those that were tuned for the robot."""
@@ -81,7 +88,8 @@ def robot_of(config: RunConfig) -> Any:
 def plan_run(config: RunConfig) -> Plan:
     """Load the policy that the settings name. Raises ConfigError."""
     policy, controller = config.policy, config.controller
-    expected = f"expected a policy file, a tuned YAML file, or one of {', '.join(CONTROLLERS)}"
+    names = f"a name in `snake-gym list policies`, or one of {', '.join(CONTROLLERS)}"
+    expected = f"expected a policy file, a tuned YAML file, {names}"
     if policy is None and not controller:
         raise ConfigError(f"policy is missing; {expected}")
     if policy is None:
@@ -105,13 +113,13 @@ def plan_run(config: RunConfig) -> Plan:
         return _plan_controller(config, {"file": policy, **controller})
     if os.sep in policy or os.path.exists(policy):
         raise ConfigError(f"policy: {describe_missing(policy)}")
-    guess = nearest(policy, CONTROLLERS)
+    guess = nearest(policy, [*CONTROLLERS, *shipped_policies()])
     raise ConfigError(f"policy is {policy!r}; {expected}" + (f"; did you mean {guess!r}?" if guess else ""))
 
 
 def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
     robot = robot_of(config)
-    options = f"--robot {config.robot} --env ENV.yaml" if isinstance(config.robot, str) else None
+    options = shlex.join(["--robot", config.robot]) if isinstance(config.robot, str) else None
     settings = resolve_controller(controller, "controller", robot, options)
     kind, tuning = str(settings["kind"]), tuning_of(controller, robot)
     notes: tuple[str | None, ...] = ()

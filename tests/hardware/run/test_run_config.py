@@ -31,7 +31,8 @@ PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
         ("ccc", "did you mean 'cc'?"),
         (str(PRETRAINED), f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_"),
         (f"{PRETRAINED}/resilient_servo_locked_joint", "does not exist; did you mean"),
-        ("agents/none.json", "expected a policy.json, its folder, or the folder of a run"),
+        ("agents/none.json", "expected a policy.json, its folder, the folder of a run"),
+        ("resilient_servo_loked_joints", "did you mean 'resilient_servo_locked_joints'?"),
     ],
 )
 def test_a_policy_that_is_not_there_is_named_with_the_nearest(policy: str, message: str) -> None:
@@ -39,6 +40,10 @@ def test_a_policy_that_is_not_there_is_named_with_the_nearest(policy: str, messa
         plan_run(RunConfig(policy=policy))
     assert str(caught.value).startswith("policy")
     assert message in str(caught.value)
+
+
+def test_a_shipped_policy_runs_by_its_name() -> None:
+    assert plan_run(RunConfig(policy="resilient_servo_path")).contract.robot == RESILIENT_SERVO
 
 
 @pytest.mark.parametrize(
@@ -102,7 +107,7 @@ def test_the_gait_that_was_tuned_for_the_robot_plays() -> None:
     assert (plan.name, plan.notes) == ("fault_aware", ())
     both = plan_run(RunConfig(policy="fault_aware", controller={"tuned": "fault_aware", "coupling": 0.2}))
     assert both.contract.decoder.config.controller["coupling"] == 0.2
-    with pytest.raises(ConfigError, match=r"cc has no tuned .* for robot resilient .*--robot resilient --env ENV\.y"):
+    with pytest.raises(ConfigError, match=r"cc has no tuned .* for robot resilient .*--robot resilient`"):
         plan_run(RunConfig(controller={"tuned": "cc"}, robot="resilient"))
 
 
@@ -118,7 +123,7 @@ def test_a_controller_by_name_plays_as_tuned_for_the_robot_or_says_that_it_is_no
     assert note == "cc plays without the settings tuned for resilient_servo: --set controller.tuned=cc takes them"
     (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/heavy_head.yaml")).notes
     assert note.startswith("cc plays untuned: there is no ") and "heavy_head/cc.yaml; `snake-gym tune" in note
-    assert "--robot configs/robot/heavy_head.yaml --env ENV.yaml" in note
+    assert "--robot configs/robot/heavy_head.yaml`" in note
 
 
 def test_what_was_made_for_another_robot_or_task_is_noted(tmp_path: Path) -> None:
