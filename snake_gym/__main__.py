@@ -28,8 +28,10 @@ COMMANDS = {
         "names of envs, robots, policies, controllers, faults, columns and tuned gaits",
     ),
     "describe": ("snake_gym.commands.describe:main", "spaces, columns, rewards, infos and settings of an env"),
-    "play": ("snake_gym.commands.play:main", "drive a robot, break its joints and watch a controller cope"),
-    "drive": ("snake_gym.commands.drive:main", "drive a simulated or real robot by hand, with keys or a gamepad"),
+    "play": (
+        "snake_gym.commands.play:main",
+        "drive a robot, simulated or on a port, or watch a controller cope",
+    ),
     "export-robot": ("snake_gym.commands.export_robot:main", "write a robot as a model file: MJCF or URDF"),
     "warm": ("snake_gym.commands.warm:main", "compile the physics now, so that no later process waits for it"),
     "hardware": ("snake_gym.hardware.__main__:program", "the physical robot, and an emulated one"),

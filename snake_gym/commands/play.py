@@ -5,12 +5,14 @@ snake-gym play Waypoints --controller fault_aware
 snake-gym play Waypoints --policy resilient_servo_locked_joints
 snake-gym play ObstacleField --policy runs/mine --env configs/env/pegboard.yaml
 snake-gym play Waypoints --controller cc --frames 300 --screenshot play.png
+snake-gym play --port /dev/ttyUSB0                         the robot itself, by hand (play --port X --help)
 """
 
 from __future__ import annotations
 
 import math
 import os
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -56,6 +58,11 @@ FAULT_KEYS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Open the window and play until it is closed. Raises ConfigError for what the user has to correct."""
+    words = sys.argv[1:] if argv is None else argv
+    if any(word.partition("=")[0] in ("--port", "--config") for word in words):
+        from snake_gym.commands.play_robot import main as play_robot  # a simulated robot loads no serial port
+
+        return play_robot(words)
     parser = env_parser("play", __doc__)
     who = parser.add_mutually_exclusive_group()
     who.add_argument("--policy", metavar="NAME|PATH", help="name of a shipped policy, or what evaluate takes")
@@ -64,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--frames", type=int, metavar="N", help=f"end after N frames of 1/{FPS} s, not in real time")
     parser.add_argument("--screenshot", metavar="FILE", help="write the last frame as a PNG")
     parser.add_argument("--keys", action="version", version=key_table(), help="print the keys as a table")
-    args = parser.parse_args(argv)
+    args = parser.parse_args(words)
     if args.frames is not None and args.frames < 1:
         raise ConfigError(f"--frames is {args.frames}; expected at least 1")
     if not 0 <= args.seed < 2**31 - 1:

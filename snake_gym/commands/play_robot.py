@@ -1,8 +1,8 @@
-"""Command ``drive``: drive a robot by hand, with keys or a gamepad: pace, steering, gait, emergency stop.
+"""Command ``play`` for a robot on a port: keys or a gamepad ask for pace, steering, gait and the emergency stop.
 
-snake-gym drive                                            the simulated robot, its servos and bus included
-snake-gym drive cc cpg --port pty                          with the guard process, as on a real one
-snake-gym drive --config configs/hardware/sts3215.yaml     the robot on the desk
+snake-gym play --port memory                               emulated servos and bus, in this process
+snake-gym play cc cpg --port pty                           with the guard process, as on a real one
+snake-gym play --config configs/hardware/sts3215.yaml      the robot on the desk
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ _SEEN_EVERY_S = 0.1
 def main(argv: list[str] | None = None) -> int:
     """Open the window and drive until it is closed. Raises ConfigError for what the user has to correct."""
     text = str(__doc__)
-    parser = OptionParser(
-        prog="snake-gym drive", description=text, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = OptionParser(prog="snake-gym play", description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "gait",
         nargs="*",

@@ -1,4 +1,4 @@
-"""Command ``drive``: keys and gamepad come through pygame's event queue, and a driver of its own asks the servos."""
+"""Command ``play`` on a port: keys and gamepad come through pygame's events, and a raw driver asks the servos."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.commands import drive as command
-from snake_gym.commands.drive import WindowDriver, key_table, main
+from snake_gym.commands import play_robot as command
+from snake_gym.commands.play_robot import WindowDriver, key_table, main
 from snake_gym.config import ConfigError
 from snake_gym.hardware.calibration.calibration import Calibration, ServoSettings, straight_chain
 from snake_gym.hardware.emulator.servo import EmulatedServo
@@ -205,7 +205,7 @@ def test_whatever_is_lost_leaves_the_servos_limp(
 
 
 def test_a_drive_that_is_killed_leaves_the_servos_limp(tmp_path: Path) -> None:
-    program = "import sys; from tests.commands.test_drive import killed; killed(sys.argv[1:])"
+    program = "import sys; from tests.commands.test_play_robot import killed; killed(sys.argv[1:])"
     with emulated(range(1, 10)) as port:
         process = subprocess.Popen(
             [sys.executable, "-c", program, *words_for(port, tmp_path)], cwd=ROOT, stdout=subprocess.DEVNULL,
@@ -252,7 +252,7 @@ def test_wrong_options_are_one_clear_line(person: Any, words: list[str], message
 def test_without_a_display_and_a_terminal_it_ends_and_says_why() -> None:
     screens = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
     bare = {name: value for name, value in os.environ.items() if name not in screens}
-    command = [sys.executable, "-m", "snake_gym", "drive", "--time", "5"]
+    command = [sys.executable, "-m", "snake_gym", "play", "--port", "memory", "--time", "5"]
     done = subprocess.run(
         command, cwd=ROOT, env=bare, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
