@@ -104,6 +104,7 @@ def cross_boards(n_boards: int, difficulty: float, seed: int, advance: Callable[
         "time_limit_s": TIME_LIMIT_S,
         "action": {"kind": "residual", "controller": CONTROLLER},
         "field": {"kind": "pegboard", "difficulty": difficulty},
+        "faults": {"n_max": 0},
         "n_threads": 1,
     }
     core = SnakeCore(build(ObstacleFieldConfig, settings, "env"), n_boards)

@@ -81,7 +81,6 @@ def test_a_list_of_joints_counts_from_one_at_the_tail() -> None:
         ({"strengths": {"weak": 0.1}}, "faults.strengths has weak; expected faults.weak_strength"),
         ({"recovering_share": 0.5}, "faults.recovering_share is 0.5, but faults.duration_s is inf; expected"),
         ({"second_share": 0.5}, "faults.second_share is 0.5; expected two faults.kinds at least, or 0"),
-        ({"events": (JointFault(1),), "n_max": 1}, "faults.events and faults.n_max are both set"),
         ({"events": (JointFault(1),), "joints": (2,)}, "faults.events and faults.joints are both set"),
     ],
 )
