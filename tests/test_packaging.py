@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from snake_gym.__main__ import COMMANDS, locate, main
+from snake_gym.__main__ import COMMANDS, main
 from snake_gym.config import ConfigError
 
 ROOT = Path(__file__).parents[1]
@@ -51,6 +51,6 @@ def test_the_makefile_locks_every_extra() -> None:
 def test_every_command_has_a_program_and_others_are_named() -> None:
     for place, _ in COMMANDS.values():
         module, _, function = place.partition(":")
-        assert callable(getattr(importlib.import_module(locate(module)), function))
+        assert callable(getattr(importlib.import_module(module), function))
     with pytest.raises(ConfigError, match=r"command is 'trian'; .* did you mean 'train'"):
         main(["trian"])

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from snake_gym.benchmark.evaluate import load_policy
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, classical_entrant, learned_entrant, make_scenarios
 from snake_gym.commands.env_options import env_parser, read_env
-from snake_gym.config import ConfigError, build, locate, prepare_file, run_program, to_dict, write_atomic
+from snake_gym.config import ConfigError, build, prepare_file, run_program, to_dict, write_atomic
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.multimodal import Multimodal
@@ -123,7 +123,7 @@ def make_player(
 
 def find_policy(name: str) -> str:
     """Return the path of a policy that came with the package, or ``name``, a path already."""
-    shipped = Path(str(import_module(locate("agents.training")).__file__)).parent / "pretrained" / name
+    shipped = Path(str(import_module("snake_gym.agents.training").__file__)).parent / "pretrained" / name
     return str(shipped) if not Path(name).exists() and Path(name).name == name and shipped.is_dir() else name
 
 

@@ -19,10 +19,10 @@ import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from snake_gym.agents.onnx_policy import OnnxPolicy
 from stable_baselines3 import A2C, PPO, SAC, TD3
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from agents.onnx_policy import OnnxPolicy
 from snake_gym.benchmark import evaluate
 from snake_gym.config import ConfigError, dump_yaml
 from snake_gym.envs import SnakeEnv
