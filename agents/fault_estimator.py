@@ -1,7 +1,7 @@
 """Training of the estimator of joint faults that the detector of kind ``learned`` plays (``controllers``).
 
-    python -m agents.fault_estimator                                 simulates, trains, writes configs/detectors
-    python -m agents.fault_estimator --worlds 8 --seconds 20 --epochs 2 --out runs/trial.json
+    python -m snake_gym.agents.fault_estimator                      simulates, trains, writes configs/detectors
+    python -m snake_gym.agents.fault_estimator --worlds 8 --seconds 20 --epochs 2 --out runs/trial.json
 
 Robots of several kinds drive with random gaits while joints fail, in worlds that vary (noise, delays, backlash, weak
 servos, friction); half of the logs vary less. A log that is done is kept in --folder, and made again only after a
@@ -100,8 +100,9 @@ def main(argv: list[str] | None = None) -> int:
     parts = [load_or_record(job, args.folder) for job in track(jobs, "simulating", console=console)]
     data = Windows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     network = fit(data, args.epochs, args.seed, console)
-    told = f"python -m agents.fault_estimator --worlds {args.worlds} --seconds {args.seconds:g} --epochs {args.epochs}"
-    write_atomic(args.out, to_json(content(network, f"{told} --seed {args.seed}"), indent=None) + "\n")
+    told = f"--worlds {args.worlds} --seconds {args.seconds:g} --epochs {args.epochs} --seed {args.seed}"
+    source = f"python -m snake_gym.agents.fault_estimator {told}"
+    write_atomic(args.out, to_json(content(network, source), indent=None) + "\n")
     console.print(f"{args.out}: {data.label.size} windows, {np.bincount(data.label).tolist()} of {', '.join(NAMES)}")
     return 0
 

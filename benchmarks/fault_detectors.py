@@ -216,9 +216,9 @@ controller:
 defaults were chosen on seeds above 2,500,000, which this page does not use. The controller's state holds `fault_belief`
 (the probabilities in the order of the file's `kinds`), `fault_kind` and `fault_severity`.
 
-`python -m agents.fault_estimator` trains an estimator and writes its file: JSON, read strictly, nothing executed. Its
-logs are simulated: six robots, random gaits, 0 to 3 joints that fail, with noise, backlash, delays, weak servos and
-ground that vary. To train one for robots of your own, change `ROBOTS` and `VARIED` there. The file that is
+`python -m snake_gym.agents.fault_estimator` trains an estimator and writes its file: JSON, read strictly, nothing
+executed. Its logs are simulated: six robots, random gaits, 0 to 3 joints that fail, with noise, backlash, delays, weak
+servos and ground that vary. To train one for robots of your own, change `ROBOTS` and `VARIED` there. The file that is
 shipped knew `snakesys` without dry joints and with slower servos; on the present preset it raises more false alarms.
 
 Which one to take: the model where its assumptions hold, since it is the sooner by half a second and knows every robot;

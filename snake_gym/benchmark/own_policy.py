@@ -20,7 +20,7 @@ from gymnasium import Env
 from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, digest, locate, near_path
+from snake_gym.config import ConfigError, digest, near_path
 from snake_gym.config.errors import show
 from snake_gym.plugins import check_numbers, describe_failure, load_object
 
@@ -49,9 +49,9 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    ".onnx": Format("agents.onnx_policy:OnnxPolicy"),
-    ".zip": Format("agents.trusted_policy:Sb3Policy", "loading a Stable-Baselines3 zip unpickles it"),
-    ".pt": Format("agents.trusted_policy:TorchScriptPolicy", "a TorchScript archive is a program"),
+    ".onnx": Format("snake_gym.agents.onnx_policy:OnnxPolicy"),
+    ".zip": Format("snake_gym.agents.trusted_policy:Sb3Policy", "loading a Stable-Baselines3 zip unpickles it"),
+    ".pt": Format("snake_gym.agents.trusted_policy:TorchScriptPolicy", "a TorchScript archive is a program"),
 }
 """Ending of a file's name -> its format."""
 
@@ -100,7 +100,7 @@ def load_own(name: str, path: str, trust: bool = False) -> OwnPolicy:
     if danger is not None:
         _reach_working_folder()  # a policy class of the user's own is found where he trained it
     module, _, maker = loader.partition(":")
-    policy = OwnPolicy(what, partial(getattr(import_module(locate(module)), maker), file, statistics))
+    policy = OwnPolicy(what, partial(getattr(import_module(module), maker), file, statistics))
     policy.notes = tuple(policy._own.notes)
     return policy
 

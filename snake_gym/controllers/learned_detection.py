@@ -1,7 +1,7 @@
 """Learned estimator of joint faults: kind, probability and severity of each joint, for W worlds at once. Numpy only.
 
 A small network, one for all joints, sees the ``FaultWindow`` of a joint and gives the probability of each kind of
-fault it was trained on, with severities. ``python -m agents.fault_estimator`` trains one and writes its file.
+fault it was trained on, with severities. ``python -m snake_gym.agents.fault_estimator`` trains one and writes its file.
 
 The probabilities are averaged over the last ``memory_s``, with exponential weights. They are not multiplied as
 independent evidence would be: neighbouring windows tell largely the same, and what is ambiguous, such as a servo that
@@ -194,7 +194,11 @@ def read_estimator(path: str) -> EstimatorFile:
         text = read_file(file).decode()
     except (OSError, UnicodeDecodeError) as error:
         guess = None if file.exists() else near_path(file, (".json",))
-        told = f"; did you mean '{guess}'?" if guess else "; expected a file of `python -m agents.fault_estimator`"
+        told = (
+            f"; did you mean '{guess}'?"
+            if guess
+            else "; expected a file of `python -m snake_gym.agents.fault_estimator`"
+        )
         reason = "does not exist" if not file.exists() else f"cannot be read ({getattr(error, 'strerror', 'no text')})"
         raise ConfigError(f"detector.file {path} {reason}{told}") from None
     return build(EstimatorFile, read_json(text, str(file)), str(file))

@@ -54,7 +54,7 @@ def start_process(job: Job, threads: int) -> subprocess.Popen[bytes]:
     Signals of the terminal do not reach it: whoever started it passes them on.
     """
     source, here = str(Path(snake_gym.__file__).parents[1]), str(job.cwd)
-    # -P: a folder "agents" of the user's does not come before ours; his modules are found where we find them
+    # -P: a folder "snake_gym" of the user's does not come before ours; his modules are found where we find them
     found = [source, os.environ.get("PYTHONPATH", ""), here if here in sys.path else ""]
     environment = {
         **os.environ,

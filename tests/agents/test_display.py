@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from snake_gym.agents import display
 
-from agents import display
 from snake_gym.jobs.report import read_progress
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from snake_gym.agents import fault_estimator
 
-from agents import fault_estimator
 from snake_gym.benchmark.fault_logs import FaultLog
 from snake_gym.config import ConfigError, build
 from snake_gym.controllers.fault_window import n_features

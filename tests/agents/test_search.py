@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from snake_gym.agents import search
+from snake_gym.agents.run_folder import RunFolder
+from snake_gym.agents.search_space import NumberRange, read_space
 
-from agents import search
-from agents.run_folder import RunFolder
-from agents.search_space import NumberRange, read_space
 from snake_gym.config import ConfigError, load_yaml
 from tests.agents.test_seeds import ROOT, start, trainings, wait_for, wait_for_none, write_config
 
@@ -62,7 +62,7 @@ class Searched:
 
     def __init__(self, folder: Path, *words: str, space: str = SPACE) -> None:
         pytest.importorskip("optuna")
-        from agents.search_trials import Search
+        from snake_gym.agents.search_trials import Search
 
         (folder / "space.yaml").write_text(space)
         files = ["--config", str(write_config(folder / "small.yaml")), "--space", str(folder / "space.yaml")]
@@ -215,8 +215,8 @@ def test_a_killed_search_goes_on_with_its_trials(tmp_path: Path) -> None:
     (tmp_path / "space.yaml").write_text(SPACE)
     out = tmp_path / "out"
     command = [
-        sys.executable, "-m", "agents.search", "--config", str(write_config(tmp_path / "small.yaml", 4096)), "--space",
-        str(tmp_path / "space.yaml"), "--out", str(out), "--trials", "2", "--jobs", "1", "--quiet",
+        sys.executable, "-m", "snake_gym.agents.search", "--config", str(write_config(tmp_path / "small.yaml", 4096)),
+        "--space", str(tmp_path / "space.yaml"), "--out", str(out), "--trials", "2", "--jobs", "1", "--quiet",
     ]  # fmt: skip
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     wait_for(lambda: len(list((out / "trial_0000").glob("checkpoints/step_*"))) > 1, process)
@@ -235,7 +235,7 @@ def test_a_killed_search_goes_on_with_its_trials(tmp_path: Path) -> None:
 
 def test_the_shipped_ranges_fit_the_shipped_training(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
-    from agents.search_trials import Search
+    from snake_gym.agents.search_trials import Search
 
     files = ["--config", str(ROOT / "configs/train/ppo.yaml"), "--space", str(ROOT / "configs/search/ppo.yaml")]
     assert Search(search.parse([*files, "--out", str(tmp_path / "out")])).threads == 1

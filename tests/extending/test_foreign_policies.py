@@ -19,17 +19,17 @@ import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from snake_gym.agents.onnx_policy import OnnxPolicy
 from stable_baselines3 import A2C, PPO, SAC, TD3
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from agents.onnx_policy import OnnxPolicy
 from snake_gym.benchmark import evaluate
 from snake_gym.config import ConfigError, dump_yaml
 from snake_gym.envs import SnakeEnv
 
 ROOT = Path(__file__).parents[2]
 RESIDUAL = {"kind": "residual", "controller": {"kind": "sjc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}
-ENV = {"time_limit_s": 2.0, "action": RESIDUAL, "robot": "resilient_servo"}
+ENV = {"time_limit_s": 2.0, "action": RESIDUAL, "robot": "resilient_servo", "faults": {"n_max": 0}}
 OPTIONS = ["--controllers", "none", "--episodes", "3", "--set", "resamples=100", "--no-pictures", "--out", "out"]
 
 
