@@ -7,7 +7,8 @@ import os
 # Before torch is loaded: waiting threads leave the cores to others.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-from agents.train import main
+from snake_gym.agents.train import main
+
 from snake_gym.config import run_program
 
 if __name__ == "__main__":

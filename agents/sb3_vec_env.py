@@ -47,7 +47,7 @@ class Sb3VecEnv(VecEnv):
     def __init__(self, env: VectorEnv[Any, Any, Any], stagger: bool = False) -> None:
         mode = env.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.SAME_STEP:
-            raise ValueError(f"the env's autoreset mode is {mode}; expected AutoresetMode.SAME_STEP")
+            raise ValueError(f"the env's autoreset mode is {mode}; expected make_vec(..., autoreset_mode='SameStep')")
         self.env = env
         self.stagger = stagger
         self.had_cut_episodes = False

@@ -1,6 +1,6 @@
 """Generator of the reference page of the settings of robots, trainings and benchmarks, from the dataclasses themselves.
 
-``python -m agents.settings_page > docs/settings.md`` writes it; a test compares the file.
+``python -m snake_gym.agents.settings_page > docs/settings.md`` writes it; a test compares the file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def write_page() -> str:
     """Return the whole page as Markdown."""
     parts = [
         "# Settings of robots, trainings and benchmarks",
-        "<!-- made by: python -m agents.settings_page > docs/settings.md -->",
+        "<!-- made by: python -m snake_gym.agents.settings_page > docs/settings.md -->",
         "Those of the environments stand in [env.md](env.md). Units are in the names: `_s`, `_m`, `_rad`, `_kg`, `_nm` "
         "and so on.\nA number is finite and at most 1e9 in size, unless its row says otherwise.",
     ]

@@ -126,7 +126,7 @@ def draw_fault_settings(
     most = int(rng.integers(0, n_joints + 1))
     left = tuple(kind for kind in kinds if kind not in without)
     if not left or "faults" in without:
-        return FaultConfig()
+        return FaultConfig(n_max=0)
     return FaultConfig(
         n_max=most, kinds=left, onset_max_s=seconds, duration_s=float(duration), duration_max_s=float(2.0 * duration),
         recovering_share=float(share[0]), second_share=float(share[1]) * (len(left) > 1 and "second" not in without),

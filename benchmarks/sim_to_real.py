@@ -122,7 +122,7 @@ def simulate(who: Player, spec: RobotSpec, targets: list[list[float]], seconds: 
     varied = {name: {"low": value, "high": value} for name, value in LATE.items()} if late else {}
     env = gym.make(
         "SnakeGym/Waypoints-v0", robot=asdict(spec), course={"kind": "list", "targets": targets}, **who.simulated,
-        time_limit_s=seconds, randomisation=varied,
+        time_limit_s=seconds, randomisation=varied, faults={"n_max": 0},
         start={"amplitude_rad": AMPLITUDE_RAD, "phase_shift_rad": PHASE_SHIFT_RAD, "random": False},
     )  # fmt: skip
     return play(env, who.policy)[0]

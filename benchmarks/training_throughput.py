@@ -31,10 +31,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from agents.config import CheckpointConfig, EvaluationConfig, TrainConfig, resolve_env
-from agents.display import TrainingDisplay
-from agents.run_folder import RunFolder
-from agents.training import MakeEnv, Training
+from snake_gym.agents.config import CheckpointConfig, EvaluationConfig, TrainConfig, resolve_env
+from snake_gym.agents.display import TrainingDisplay
+from snake_gym.agents.run_folder import RunFolder
+from snake_gym.agents.training import MakeEnv, Training
+
 from benchmarks.zero_cost_env import ZeroCostEnv
 from snake_gym.config import build, load_yaml
 from snake_gym.envs import WaypointsConfig, make_waypoints

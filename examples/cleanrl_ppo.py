@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> dict[str, list[float]]:
     torch.manual_seed(args.seed)
     # SAME_STEP: the step that ends an episode returns the next one's first observation; the last is in final_obs
     envs = gym.make_vec(
-        args.env_id, args.num_envs, "vector_entry_point", action={"kind": "gait"}, autoreset_mode="SameStep",
+        args.env_id, args.num_envs, action={"kind": "gait"}, autoreset_mode="SameStep",
         max_episode_steps=args.episode_steps,
     )  # fmt: skip
     envs = RecordEpisodeStatistics(envs)

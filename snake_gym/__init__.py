@@ -7,11 +7,15 @@ numba nor torch. The names below load their modules at first use.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from snake_gym.registry import register_envs
 
 __version__ = "0.1.0"
+
+if not Path(__file__).with_name("agents").exists():  # a checkout, where it lies beside this folder: see setup.py
+    __path__.append(str(Path(__file__).parents[1]))
 
 _LAZY = {
     "ConfigError": "snake_gym.config",

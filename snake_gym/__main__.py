@@ -16,11 +16,11 @@ import argparse
 import sys
 from importlib import import_module
 
-from snake_gym.config import OptionParser, choose, locate, run_program
+from snake_gym.config import OptionParser, choose, run_program
 
 COMMANDS = {
-    "train": ("agents.train:main", "train a policy, or go on with a run"),
-    "export": ("agents.export:main", "write a policy of a run as a policy file for a robot"),
+    "train": ("snake_gym.agents.train:main", "train a policy, or go on with a run"),
+    "export": ("snake_gym.agents.export:main", "write a policy of a run as a policy file for a robot"),
     "evaluate": ("snake_gym.benchmark.evaluate:main", "compare policies and controllers; writes tables and replays"),
     "tune": ("snake_gym.benchmark.tune:main", "search the parameters of a controller for a robot"),
     "list": (
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     if not words or words[0].startswith("-"):
         parser.parse_args(words)
     module, _, function = COMMANDS[choose(words[0], COMMANDS, "command")][0].partition(":")
-    return int(getattr(import_module(locate(module)), function)(words[1:]))
+    return int(getattr(import_module(module), function)(words[1:]))
 
 
 def program() -> None:

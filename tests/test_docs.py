@@ -40,9 +40,9 @@ def test_env_page_is_up_to_date() -> None:
 
 
 def test_settings_page_is_up_to_date() -> None:
-    page = pytest.importorskip("agents.settings_page")  # needs torch
+    page = pytest.importorskip("snake_gym.agents.settings_page")  # needs torch
     written = (ROOT / "docs/settings.md").read_text()
-    assert written == page.write_page(), "run: python -m agents.settings_page > docs/settings.md"
+    assert written == page.write_page(), "run: python -m snake_gym.agents.settings_page > docs/settings.md"
 
 
 def test_the_page_of_policies_has_the_fields_that_a_controller_sees() -> None:
@@ -61,7 +61,7 @@ def literals(tp: Any) -> list[Any]:
 
 
 def test_every_setting_has_a_meaning_and_so_has_every_value_to_choose() -> None:
-    page = pytest.importorskip("agents.settings_page")
+    page = pytest.importorskip("snake_gym.agents.settings_page")
     classes = [*map(find_task, TASKS), *(cls for *_, cls in (*page.SECTIONS, *page.ALGORITHM))]
     owners = {group: path for cls in classes for path, group in groups(cls)}
     assert len(owners) > 35
@@ -80,8 +80,8 @@ def test_files_and_modules_named_in_the_readme_exist() -> None:
     for path in re.findall(r"\b((?:configs|docs|benchmarks|agents|tests)/[\w./-]+\.\w+)", text):
         if "<" not in path:
             assert (ROOT / path).exists(), f"{path} is named in the documentation but does not exist"
-    for module in re.findall(r"python -m ((?:snake_gym|agents|papers)[\w.]*)", text):
-        path = ROOT / module.replace(".", "/")
+    for module in re.findall(r"python -m ((?:snake_gym|papers)[\w.]*)", text):
+        path = ROOT / module.replace("snake_gym.agents.", "agents.").replace(".", "/")
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
     for target in re.findall(r"^make (\w+)", text, re.MULTILINE):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), f"make {target}"
@@ -191,7 +191,7 @@ def test_the_python_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytes
         warnings.simplefilter("default")  # pytest puts the filters back
         monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "agents").symlink_to(ROOT / "agents")
+    (tmp_path / "agents").symlink_to(ROOT / "agents")  # where a checkout has the shipped policies
     names: dict[str, Any] = {}
     exec(GIVEN.get(name, ""), names)
     for block in python_blocks(ROOT / "docs" / name):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from snake_gym.__main__ import COMMANDS, locate, main
+from snake_gym.__main__ import COMMANDS, main
 from snake_gym.config import ConfigError
 from snake_gym.config.program import DISTRIBUTION
 
@@ -68,6 +68,6 @@ def test_every_hint_installs_this_project_and_not_the_game_of_nearly_that_name()
 def test_every_command_has_a_program_and_others_are_named() -> None:
     for place, _ in COMMANDS.values():
         module, _, function = place.partition(":")
-        assert callable(getattr(importlib.import_module(locate(module)), function))
+        assert callable(getattr(importlib.import_module(module), function))
     with pytest.raises(ConfigError, match=r"command is 'trian'; .* did you mean 'train'"):
         main(["trian"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +14,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SB3 = "import gymnasium as gym\nimport snake_gym\n" + "".join(
+    re.findall(r"```python\n(import torch\n.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+).replace("learn(100_000)", "learn(8192)")
+"""What the README says for Stable-Baselines3, for a shorter time."""
+NOT_INSTALLED = """import sys
+sys.meta_path[:] = [one for one in sys.meta_path if "__editable__" not in one.__module__]
+"""
+"""Code after which an editable installation is not found."""
 
 
 def run(*command: object, cwd: Path) -> str:
@@ -40,6 +49,19 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, source, cwd=folder)
     (built,) = folder.glob("*.whl")
     return built
+
+
+@pytest.mark.slow
+def test_the_readme_s_lines_for_stable_baselines3_run_in_a_checkout_that_is_not_installed() -> None:
+    assert "Sb3VecEnv(" in SB3
+    run(sys.executable, "-c", NOT_INSTALLED + SB3, cwd=ROOT)
+
+
+def test_a_checkout_has_one_name_for_its_agents() -> None:
+    program = f"{NOT_INSTALLED}import snake_gym.agents\nprint(*snake_gym.agents.__path__)"
+    assert run(sys.executable, "-c", program, cwd=ROOT).strip() == str(ROOT / "agents")
+    with pytest.raises(AssertionError, match=r"expected: import snake_gym\.agents"):
+        run(sys.executable, "-c", "import agents", cwd=ROOT)
 
 
 @pytest.mark.slow
@@ -82,6 +104,7 @@ def test_installed_in_an_empty_environment_it_trains_evaluates_exports_and_repla
     program = tmp_path / "venv" / "bin" / "snake-gym"
     where = run(python, "-c", "import snake_gym; print(snake_gym.__file__)", cwd=empty)
     assert where.startswith(str(site))
+    run(python, "-c", SB3, cwd=empty)
     small = [part for text in (
         "n_envs=16", "total_steps=2048", "eval.episodes=4", "env.time_limit_s=4", "algorithm.n_steps=64",
         "algorithm.batch_size=256",

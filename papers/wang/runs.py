@@ -118,6 +118,7 @@ def cross_boards(
         "action": {"kind": "residual", "controller": CONTROLLER},
         "field": {"kind": "pegboard", "gap_m": gap_lanes * LANE_M, "clearance_m": room},
         "goal": {"guidance": "route" if guaranteed else "goal"},
+        "faults": {"n_max": 0},
         "n_threads": 1,
     }
     core = SnakeCore(build(ObstacleFieldConfig, settings, "env"), n_boards)

@@ -19,7 +19,7 @@ from gymnasium import Env
 from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, digest, locate, near_path
+from snake_gym.config import ConfigError, digest, near_path
 from snake_gym.config.errors import show
 from snake_gym.plugins import check_numbers, describe_failure, load_object
 
@@ -63,7 +63,7 @@ def load_own(name: str, path: str) -> OwnPolicy:
     if not file.is_file():
         guess = near_path(file, (file.suffix,))
         raise ConfigError(f"{what}: {file} does not exist" + (f"; did you mean {str(guess)!r}?" if guess else ""))
-    return OwnPolicy(what, partial(import_module(locate("agents.onnx_policy")).OnnxPolicy, file))
+    return OwnPolicy(what, partial(import_module("snake_gym.agents.onnx_policy").OnnxPolicy, file))
 
 
 class OwnPolicy:

@@ -99,12 +99,6 @@ def install_command(*extras: str) -> str:
     return f"pip install '{DISTRIBUTION}[{','.join(sorted(extras))}]'"
 
 
-def locate(module: str) -> str:
-    """Return the full name of a module: ``agents`` is installed below ``snake_gym``, in a checkout beside it."""
-    inside = module.startswith("agents.") and importlib.util.find_spec("snake_gym.agents") is not None
-    return f"snake_gym.{module}" if inside else module
-
-
 def run_program(main: Callable[[list[str] | None], int]) -> NoReturn:
     """Run ``main`` and exit with its code. An error for the user to correct is one line on stderr and exit code 2."""
     try:

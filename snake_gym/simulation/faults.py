@@ -102,7 +102,7 @@ class FaultDistribution(Settings):
     duration_s: Limit = math.inf
     """How long a fault lasts."""
     events: tuple[Any, ...] = ()
-    """A list of faults instead of drawn ones."""
+    """A list of faults instead of drawn ones; n_min and n_max are then ignored."""
 
     def check(self) -> None:
         """Raise ValueError unless number, kinds and times go together."""
@@ -113,10 +113,6 @@ class FaultDistribution(Settings):
             raise ValueError(f"{self.group}.kinds is empty; expected some of {', '.join(self.known_kinds)}")
         for i, kind in enumerate(self.kinds):
             choose_registered(kind, self.known_kinds, f"{self.group}.kinds[{i}]")
-        if self.events and self.n_max > 0:
-            raise ValueError(
-                f"{self.group}.events and {self.group}.n_max are both set; expected a list or a distribution"
-            )
 
     @property
     def any(self) -> bool:
@@ -135,13 +131,14 @@ class FaultDistribution(Settings):
             if given and max(given.count(joint) for joint in given) > most:
                 told = "once" if most == 1 else "at most twice"
                 raise ValueError(f"{self.group}.{name} is {given}; expected each joint {told}")
-        if self.n_max > n_joints:
+        if self.n_max > max(n_joints, type(self).n_max):  # the default fits every robot
             raise ValueError(f"{self.group}.n_max is {self.n_max}; expected at most {n_joints} (the robot's joints)")
 
     def at_share(self, share: float) -> Self:
         """Return these faults with ``share`` of their number, rounded; of a list, its first ones."""
-        n_min, n_max, n_events = (math.floor(share * n + 0.5) for n in (self.n_min, self.n_max, len(self.events)))
-        return replace(self, n_min=n_min, n_max=n_max, events=self.events[:n_events])
+        if self.events:
+            return replace(self, n_min=0, n_max=0, events=self.events[: math.floor(share * len(self.events) + 0.5)])
+        return replace(self, n_min=math.floor(share * self.n_min + 0.5), n_max=math.floor(share * self.n_max + 0.5))
 
     def draw(
         self, u: FloatArray, joints: tuple[int, ...] | None = None
@@ -153,7 +150,8 @@ class FaultDistribution(Settings):
         """
         order, which, when = np.split(u[:, 1:], 3, axis=1)
         if joints is None:
-            count = self.n_min + np.floor(u[:, :1] * (self.n_max - self.n_min + 1)).astype(np.int64)
+            n_max = max(self.n_min, min(self.n_max, order.shape[1]))
+            count = self.n_min + np.floor(u[:, :1] * (n_max - self.n_min + 1)).astype(np.int64)
             failed = np.argsort(np.argsort(order, axis=1), axis=1) < count
         else:
             failed = np.zeros(order.shape, dtype=bool)
@@ -230,6 +228,8 @@ class FaultConfig(FaultDistribution):
     known_kinds = JOINT_KINDS
     most_per_joint = 2
 
+    n_max: Count = 3
+    """Largest number of faults, at most the robot's joints; 0: none."""
     kinds: tuple[str, ...] = ("locked",)
     """Each failed joint draws one of these: locked (held where it was), free (no power), weak (less torque), slow (less
     speed), offset (reference shifted), slipped (joint beside what the servo reads), rough (dry friction), loose
@@ -237,7 +237,8 @@ class FaultConfig(FaultDistribution):
     commands, no readings)."""
     events: tuple[JointFault, ...] = ()
     """A list of faults instead of drawn ones, each {joint, kind, onset_s, duration_s, strength, offset_rad, period_s,
-    duty, jitter}; all but joint may be left out, numbers may be ranges [low, high], a joint may have two."""
+    duty, jitter}; all but joint may be left out, numbers may be ranges [low, high], a joint may have two. n_min and
+    n_max are then ignored."""
     joints: tuple[PositiveCount, ...] | None = None
     """Exactly these joints fail, numbered from 1 at the tail as in the papers; n_min and n_max are then ignored."""
     duration_max_s: NonNegative | None = None
@@ -319,12 +320,16 @@ class FaultConfig(FaultDistribution):
         return replace(self, n_min=0, n_max=0, joints=kept or None)
 
     def without_unused_sizes(self) -> FaultConfig:
-        """Return these settings with sizes of kinds that are not drawn at their defaults: alike if the faults are."""
+        """Return these settings with unused sizes at their defaults and unused numbers 0: alike if the faults are."""
         drawn, default = set() if self.events else self.present_kinds, FaultConfig()
         uses = {"weak_strength": {"weak"}, "slow_strength": {"slow"}, "offset_rad": {"offset", "slipped"}}
-        unused = {name: getattr(default, name) for name, kinds in uses.items() if drawn.isdisjoint(kinds)}
-        strengths = {kind: strength for kind, strength in self.strengths.items() if kind in drawn}
-        return replace(self, strengths=strengths, **unused)
+        unused: dict[str, Any] = {
+            name: getattr(default, name) for name, kinds in uses.items() if drawn.isdisjoint(kinds)
+        }
+        unused["strengths"] = {kind: strength for kind, strength in self.strengths.items() if kind in drawn}
+        if self.events or self.joints:
+            unused |= {"n_min": 0, "n_max": 0}
+        return replace(self, **unused)
 
     @property
     def present_kinds(self) -> set[str]:

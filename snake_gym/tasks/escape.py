@@ -26,7 +26,6 @@ from snake_gym.obstacles.thicket import ThicketConfig, ThicketMaker
 from snake_gym.physics.state import ChainState
 from snake_gym.robot.measurement import chain_angles, head_angle_for
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.simulation.faults import FaultConfig
 from snake_gym.tasks.obstacle_field import AmongObstaclesConfig, GoalConfig, ObstacleField, robot_extent
 from snake_gym.tasks.task import BoolArray, Record, Start, Task
 
@@ -49,19 +48,18 @@ class WayOutConfig(Settings):
 
 @dataclass(frozen=True)
 class EscapeConfig(AmongObstaclesConfig):
-    """A planar snake robot gets out of a thicket of pegs in which it stands jammed while joints fail.
+    """A planar snake robot gets out of a thicket of pegs, by default with 0 to 3 joints locked.
 
-    Pegs stand all around the robot and close to its sides, which it may touch and push off from. By default, up to two
-    joints lock within the first five seconds, unknown to the policy. Every thicket is random and has a way out that a
-    disc wider than the robot gets along. Terminated when the whole robot is farther than `goal.distance_m` from the
-    middle of the thicket, which is the middle of the robot's links at the start, and the origin.
+    Pegs stand all around the robot and close to its sides, which it may touch and push off from. The joints of
+    ``faults`` fail, unknown to the policy. Every thicket is random and has a way out that a disc wider than the robot
+    gets along. Terminated when the whole robot is farther than `goal.distance_m` from the middle of the thicket, which
+    is the middle of the robot's links at the start, and the origin.
 
     It feels the contact force on each link (``contact_sensor.*``) and sees the distances to the pegs around its head
     (``range_scan.*``). The target that it is shown is a place ahead of it on the route out, or the route's end
     (``goal.guidance``). The tracked point is the head.
     """
 
-    faults: FaultConfig = dataclasses.field(default_factory=lambda: FaultConfig(n_max=2, onset_max_s=5.0))
     field: ThicketConfig = dataclasses.field(default_factory=ThicketConfig)
     goal: WayOutConfig = dataclasses.field(default_factory=WayOutConfig)
 

@@ -95,12 +95,12 @@ class AmongObstaclesConfig(EnvConfig):
 
 @dataclass(frozen=True)
 class ObstacleFieldConfig(AmongObstaclesConfig):
-    """A planar snake robot with failing joints finds its way through a field of obstacles.
+    """A planar snake robot gets through a field of obstacles, by default with 0 to 3 joints locked.
 
     A chain of links crawls on flat ground with anisotropic friction among pegs, trees or walls, which it may touch
-    and push off from; some joints may fail, unknown to the policy. Every field is random and has a way through. The
-    robot starts in front of it and is to bring its tracked point (centre of mass or head) to the goal behind it.
-    Terminated when the goal is reached.
+    and push off from. The joints of ``faults`` fail, unknown to the policy. Every field is random and has a way
+    through. The robot starts in front of it and is to bring its tracked point (centre of mass or head) to the goal
+    behind it. Terminated when the goal is reached.
 
     It feels the contact force on each link (``contact_sensor.*``) and sees the distances to the obstacles around its
     head (``range_scan.*``). The target that it is shown is a place ahead of it on the route through the field, or the

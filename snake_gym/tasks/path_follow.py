@@ -88,9 +88,9 @@ class PathRewardConfig(Settings):
 
 @dataclass(frozen=True)
 class PathFollowConfig(EnvConfig):
-    """A planar snake robot with failing joints follows a path.
+    """A planar snake robot follows a path, by default with 0 to 3 joints locked.
 
-    A chain of links crawls on flat ground with anisotropic friction by moving its joints; some joints may fail,
+    A chain of links crawls on flat ground with anisotropic friction by moving its joints; those of ``faults`` fail,
     unknown to the policy. The path begins at its tracked point (centre of mass or head): a line, circle, square, random
     spline or recorded points. Progress counts the path that it passes within ``follow.tolerance_m``, each piece once,
     and with a wanted speed (``follow.speed_m_s``) no more than the schedule has made by then. Terminated when the end

@@ -148,12 +148,12 @@ class SpatialEnvConfig(EnvConfig):
 
 @dataclass(frozen=True)
 class SpatialWaypointsConfig(SpatialEnvConfig):
-    """A spatial snake robot with failing joints visits targets on flat ground.
+    """A spatial snake robot visits targets on flat ground, by default with 0 to 3 joints locked.
 
     A chain of alternating yaw and pitch joints crawls, winds and rolls in gravity on a ground with dry friction. Its
     actions are joint references, a residual on the network of five gaits, or the gait itself: which mode, how fast,
-    steered how. Some joints may fail, unknown to the policy. It is to bring its tracked point to one target after
-    another. Terminated when the course is complete.
+    steered how. The joints of ``faults`` fail, unknown to the policy. It is to bring its tracked point to one target
+    after another. Terminated when the course is complete.
     """
 
     course: CourseConfig = field(default_factory=lambda: CourseConfig(radius_m=0.3, max_turn_rad=math.pi / 2.0))

@@ -40,7 +40,7 @@ _GRIP = 1.03
 
 @dataclass(frozen=True)
 class TerrainConfig(SpatialEnvConfig):
-    """A spatial snake robot with failing joints makes its way over rough ground, steps and gaps, or up a pole.
+    """A spatial snake robot crosses rough ground or climbs a pole, by default with 0 to 3 joints locked.
 
     ``difficulty`` scales all heights and depths, and the faults. Steps and gaps lie in rings around the start. Courses
     turn back half a robot before the field's rim. Terminated when the course is complete, where the pole has been

@@ -97,9 +97,9 @@ class VelocityRewardConfig(Settings):
 
 @dataclass(frozen=True)
 class VelocityConfig(EnvConfig):
-    """A planar snake robot with failing joints follows commands of speed and heading.
+    """A planar snake robot follows commands of speed and heading, by default with 0 to 3 joints locked.
 
-    A chain of links crawls on flat ground with anisotropic friction by moving its joints; some joints may fail,
+    A chain of links crawls on flat ground with anisotropic friction by moving its joints; those of ``faults`` fail,
     unknown to the policy. A command is a heading and a speed in it; new ones come at random times, which are not shown.
     The target that is shown lies far away in the commanded heading, so heading_error is that to the command. Beside it
     stand the commanded speed and the robot's own velocity along and across the commanded heading, from measured

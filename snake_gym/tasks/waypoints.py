@@ -84,9 +84,9 @@ class RewardConfig(Settings):
 
 @dataclass(frozen=True)
 class WaypointsConfig(EnvConfig):
-    """A planar snake robot with failing joints visits targets.
+    """A planar snake robot visits targets, by default with 0 to 3 joints locked.
 
-    A chain of links crawls on flat ground with anisotropic friction by moving its joints; some joints may fail,
+    A chain of links crawls on flat ground with anisotropic friction by moving its joints; those of ``faults`` fail,
     unknown to the policy. It is to bring its tracked point (centre of mass or head) to one target after another.
     Terminated when the course is complete.
 

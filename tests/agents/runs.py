@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
+from snake_gym.agents.algorithms import find_algorithm, make_learner
+from snake_gym.agents.checkpoint import list_checkpoints, read_checkpoint, write_files
+from snake_gym.agents.config import TrainConfig, resolve_env
+from snake_gym.agents.display import TrainingDisplay
+from snake_gym.agents.policy_writer import PolicyWriter
+from snake_gym.agents.run_folder import RunFolder
+from snake_gym.agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.agents.training import MakeEnv, Training, TrainingStopped
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from agents.algorithms import find_algorithm, make_learner
-from agents.checkpoint import list_checkpoints, read_checkpoint, write_files
-from agents.config import TrainConfig, resolve_env
-from agents.display import TrainingDisplay
-from agents.policy_writer import PolicyWriter
-from agents.run_folder import RunFolder
-from agents.sb3_vec_env import Sb3VecEnv
-from agents.training import MakeEnv, Training, TrainingStopped
 from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.config import build, merge, to_dict
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv

@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 import stable_baselines3
+from snake_gym.agents.algorithms import (
+    BetweenRollouts,
+    check_batch,
+    check_device,
+    find_algorithm,
+    known_algorithms,
+    make_learner,
+)
+from snake_gym.agents.ppo import PPO
+from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 from stable_baselines3.common.utils import LinearSchedule
 
-from agents.algorithms import BetweenRollouts, check_batch, check_device, find_algorithm, known_algorithms, make_learner
-from agents.ppo import PPO
-from agents.sb3_vec_env import Sb3VecEnv
 from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.config import ConfigError
 

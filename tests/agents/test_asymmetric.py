@@ -12,10 +12,10 @@ import pytest
 import torch
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
+from snake_gym.agents.export import export_policy
+from snake_gym.agents.metrics import play_episodes
+from snake_gym.agents.policy_writer import LearnerPolicy
 
-from agents.export import export_policy
-from agents.metrics import play_episodes
-from agents.policy_writer import LearnerPolicy
 from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.benchmark.evaluate import main as evaluate
 from snake_gym.config import ConfigError

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from snake_gym.agents import launch, train
 
-from agents import launch, train
 from snake_gym.config import ConfigError, dump_yaml, load_yaml
 from snake_gym.controllers import resolve_controller
 from snake_gym.interface.policy_file import load_policy

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from snake_gym.agents import train
+from snake_gym.agents.checkpoint import list_checkpoints, read_checkpoint
+from snake_gym.agents.training import Training, TrainingStopped
 
-from agents import train
-from agents.checkpoint import list_checkpoints, read_checkpoint
-from agents.training import Training, TrainingStopped
 from snake_gym.config import ConfigError
 from tests.agents.runs import PPO, SAC, assert_same_state, make_training, run_to_end, small_config, stop_after
 

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import save
+from snake_gym.agents.checkpoint import FORMAT, list_checkpoints, read_checkpoint
 
-from agents.checkpoint import FORMAT, list_checkpoints, read_checkpoint
 from snake_gym.config import ConfigError
 from snake_gym.interface.policy_contract import SEAL, seal, sealed
 from snake_gym.interface.policy_file import load_policy
@@ -101,7 +101,7 @@ import resource, sys
 from pathlib import Path
 import numpy, torch
 import snake_gym.interface.policy_file as policy_file
-import agents.checkpoint as checkpoint
+import snake_gym.agents.checkpoint as checkpoint
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))

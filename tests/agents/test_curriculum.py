@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from snake_gym.agents.config import CurriculumConfig, resolve_env
+from snake_gym.agents.launch import plan_new
 
-from agents.config import CurriculumConfig, resolve_env
-from agents.launch import plan_new
 from snake_gym.config import ConfigError
 from tests.agents.runs import make_training, small_config
 

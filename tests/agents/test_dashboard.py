@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from PIL import Image
+from snake_gym.agents.checkpoint import list_checkpoints, read_checkpoint
+from snake_gym.agents.config import EvaluationConfig
+from snake_gym.agents.dashboard import hyper_parameters
+from snake_gym.agents.metrics import EpisodeWindow, play_episodes, summarise
+from snake_gym.agents.references import scores_by_joint
+from snake_gym.agents.sb3_vec_env import Ends, Sb3VecEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
-from agents.checkpoint import list_checkpoints, read_checkpoint
-from agents.config import EvaluationConfig
-from agents.dashboard import hyper_parameters
-from agents.metrics import EpisodeWindow, play_episodes, summarise
-from agents.references import scores_by_joint
-from agents.sb3_vec_env import Ends, Sb3VecEnv
 from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy import ZeroResidual

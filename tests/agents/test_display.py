@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from agents import display
+from snake_gym.agents import display
 
 
 def test_the_time_left_does_not_count_the_compilation(

@@ -11,16 +11,16 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from snake_gym.agents import algorithms, export, train
+from snake_gym.agents.algorithms import find_algorithm, make_learner
+from snake_gym.agents.checkpoint import write_files
+from snake_gym.agents.config import TrainConfig
+from snake_gym.agents.onnx_graph import run_onnx
+from snake_gym.agents.policy_writer import LearnerPolicy, PolicyWriter
+from snake_gym.agents.run_folder import RunFolder
+from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 from stable_baselines3.common.vec_env import VecNormalize
 
-from agents import algorithms, export, train
-from agents.algorithms import find_algorithm, make_learner
-from agents.checkpoint import write_files
-from agents.config import TrainConfig
-from agents.onnx_graph import run_onnx
-from agents.policy_writer import LearnerPolicy, PolicyWriter
-from agents.run_folder import RunFolder
-from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.config import ConfigError
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy_file import load_policy

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from snake_gym.agents import train
+from snake_gym.agents.checkpoint import list_checkpoints
+from snake_gym.agents.config import TrainConfig
+from snake_gym.agents.run_folder import RunFolder
 
-from agents import train
-from agents.checkpoint import list_checkpoints
-from agents.config import TrainConfig
-from agents.run_folder import RunFolder
 from snake_gym.benchmark import evaluate, tune
 from snake_gym.config import ConfigError, build, load_yaml
 from snake_gym.interface.policy_file import load_policy

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
+from snake_gym.agents.metrics import play_episodes
+from snake_gym.agents.policy_writer import LearnerPolicy
+from snake_gym.agents.training import make_envs
 
-from agents.metrics import play_episodes
-from agents.policy_writer import LearnerPolicy
-from agents.training import make_envs
 from benchmarks.zero_cost_env import CopyEnv
 from tests.agents.runs import copy_envs, make_training, run_to_end, small_config
 

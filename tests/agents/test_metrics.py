@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
+from snake_gym.agents.metrics import EpisodeWindow, play_episodes, summarise
+from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from agents.metrics import EpisodeWindow, play_episodes, summarise
-from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy import ZeroResidual
 from snake_gym.interface.policy_file import load_policy
@@ -147,7 +147,7 @@ def test_what_has_not_learned_yet_is_never_the_best(tmp_path: Path, monkeypatch:
         played.append(1)
         return columns | {"return": columns["return"] + (1e6 if len(played) == 1 else 0.0)}
 
-    monkeypatch.setattr("agents.training.play_episodes", first_one_shines)
+    monkeypatch.setattr("snake_gym.agents.training.play_episodes", first_one_shines)
     run_to_end(small_config(total_steps=512), tmp_path / "run")
     assert len(played) == 2
     assert load_policy(tmp_path / "run").contract.training["steps"] == 512

@@ -10,13 +10,13 @@ import pytest
 import stable_baselines3
 import torch
 from gymnasium.vector import AutoresetMode
+from snake_gym.agents import ppo
+from snake_gym.agents.algorithms import find_algorithm, precision_notes
+from snake_gym.agents.asymmetric import AsymmetricPolicy
+from snake_gym.agents.ppo import PPO
+from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 from stable_baselines3.common.utils import FloatSchedule
 
-from agents import ppo
-from agents.algorithms import find_algorithm, precision_notes
-from agents.asymmetric import AsymmetricPolicy
-from agents.ppo import PPO
-from agents.sb3_vec_env import Sb3VecEnv
 from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.config import ConfigError, merge
 from tests.agents.runs import PPO as SETTINGS

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from snake_gym.agents.algorithms import find_algorithm
+from snake_gym.agents.export import export_policy
+from snake_gym.agents.policy_writer import LearnerPolicy
 
-from agents.algorithms import find_algorithm
-from agents.export import export_policy
-from agents.policy_writer import LearnerPolicy
 from snake_gym.benchmark.evaluate import main as evaluate
 from snake_gym.config import ConfigError
 from snake_gym.interface.policy_file import load_policy

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from snake_gym.agents import launch
+from snake_gym.agents.references import play_references, tuned_entrants
 
-from agents import launch
-from agents.references import play_references, tuned_entrants
 from snake_gym.benchmark.scenarios import Scenarios
 from snake_gym.config import load_yaml
 from snake_gym.controllers import resolve_controller

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+from snake_gym.agents.checkpoint import list_checkpoints
 
-from agents.checkpoint import list_checkpoints
 from snake_gym.config import ConfigError
 from tests.agents.runs import (
     PPO,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
+from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 from stable_baselines3.common.vec_env import VecMonitor
 
-from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.envs import SnakeVectorEnv, make_waypoints
 
 SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0}
@@ -108,5 +108,5 @@ def test_sb3_reads_attributes_and_calls_methods() -> None:
 
 
 def test_other_autoreset_modes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"autoreset mode is .*NEXT_STEP.*; expected AutoresetMode.SAME_STEP"):
+    with pytest.raises(ValueError, match=r"autoreset mode is .*NEXT_STEP.*; expected .*autoreset_mode='SameStep'"):
         Sb3VecEnv(make_waypoints(2, SETTINGS, AutoresetMode.NEXT_STEP))

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from snake_gym.agents import train
+from snake_gym.agents.checkpoint import list_checkpoints
+from snake_gym.agents.run_folder import RunFolder
 
-from agents import train
-from agents.checkpoint import list_checkpoints
-from agents.run_folder import RunFolder
 from snake_gym.config import ConfigError
 from snake_gym.parallel import read_seeds
 from tests.agents.runs import PPO, SNAKE, assert_same_state

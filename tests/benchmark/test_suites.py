@@ -150,7 +150,7 @@ def test_suites_that_are_not_played_keep_their_rows(tmp_path: Path, monkeypatch:
 
 def test_the_recipes_of_the_learned_rows_are_trainings_of_their_suite() -> None:
     """Each is planned as ``train`` would, in the task of the suite that its policy plays in."""
-    from agents.launch import plan_new
+    from snake_gym.agents.launch import plan_new
 
     program = suites()
     used = {recipe for rows in program.LEARNED.values() for recipe in rows.values()}

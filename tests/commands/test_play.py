@@ -30,7 +30,8 @@ class Player:
     """Somebody at the window."""
 
     def __init__(self, env_id: str, settings: dict[str, Any], **who: str) -> None:
-        env, policy, name = make_player(env_id, build_env(env_id, settings), **who)
+        config = build_env(env_id, {"faults": {"n_max": 0}, **settings})
+        env, policy, name = make_player(env_id, config, **who)
         self.window = PlayWindow(env.core)
         self.pygame = self.window.pygame
         self.pygame.event.clear()

@@ -9,8 +9,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 
-from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv
 from snake_gym.envs.checker import assert_same

@@ -15,7 +15,7 @@ from snake_gym.simulation.fault_kinds import JOINT_KINDS
 
 
 def core_of(env_id: str = "SnakeGym/Waypoints-v0", n_worlds: int = 1, **settings: Any) -> SnakeCore:
-    core = SnakeVectorEnv(env_id, n_worlds, **settings).core
+    core = SnakeVectorEnv(env_id, n_worlds, **{"faults": {"n_max": 0}, **settings}).core
     core.reset(np.arange(n_worlds) + 5)
     return core
 

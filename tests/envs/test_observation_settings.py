@@ -195,7 +195,7 @@ def test_velocity_stays_while_the_pose_is_lost_and_is_then_the_mean_of_the_gap()
 )
 def test_what_cannot_be_is_refused_with_the_nearest(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        make_waypoints(2, {"observation": settings})
+        make_waypoints(2, {"faults": {"n_max": 0}, "observation": settings})
     with pytest.raises(ConfigError, match=r"columns is not a setting; did you mean 'observation.columns'"):
         make_waypoints(2, {"columns": ["phase"]})
 

@@ -166,7 +166,7 @@ def test_fields_and_poles_that_do_not_hold_the_robot_are_refused(settings: dict[
 
 @both
 def test_a_joint_breaks_and_is_mended_while_the_episode_runs(env_id: str) -> None:
-    env = make(env_id, 2, faults={})
+    env = make(env_id, 2, faults={"n_max": 0})
     env.reset(seed=0)
     action = np.zeros((2, env.single_action_space.shape[0]))
     for kind, sizes in (("locked", {}), ("weak", {"strength": 0.5}), ("free", {})):

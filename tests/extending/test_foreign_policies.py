@@ -21,7 +21,7 @@ from snake_gym.envs import SnakeEnv
 
 ROOT = Path(__file__).parents[2]
 RESIDUAL = {"kind": "residual", "controller": {"kind": "sjc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}
-ENV = {"time_limit_s": 2.0, "action": RESIDUAL, "robot": "resilient_servo"}
+ENV = {"time_limit_s": 2.0, "action": RESIDUAL, "robot": "resilient_servo", "faults": {"n_max": 0}}
 OPTIONS = ["--controllers", "none", "--episodes", "3", "--set", "resamples=100", "--no-pictures", "--out", "out"]
 
 

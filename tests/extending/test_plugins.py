@@ -183,8 +183,8 @@ def test_a_kind_of_fault_acts_on_its_joints_from_its_onset_on(folder: Path) -> N
     snake_gym.load_plugins("worn.py")
     event = {"joint": 3, "kind": "worn", "strength": 0.6, "onset_s": 1.0}
     ways = []
-    for events in ([event], []):
-        core = make_waypoints(2, config={"faults": {"events": events}, "time_limit_s": 4.0}).core
+    for faults in ({"events": [event]}, {"n_max": 0}):
+        core = make_waypoints(2, config={"faults": faults, "time_limit_s": 4.0}).core
         core.reset(np.array([1, 2]))
         path = [core.robot.joint_angle()]
         for _ in range(10):

@@ -112,7 +112,6 @@ def test_encoder_faults_have_kinds_and_sizes_of_their_own() -> None:
     """The rules that they share with joint faults are tested there."""
     for settings, message in (
         ({"kinds": ["locked"]}, "kinds[0] is 'locked'; expected one of 'dead', 'biased', 'noisy'"),
-        ({"n_max": 1, "events": [{"joint": 1}]}, "events and encoder_faults.n_max are both set"),
         ({"events": [{"joint": 1, "noise_rad": -0.1}]}, "events[0].noise_rad is -0.1"),
     ):
         with pytest.raises(ConfigError, match=re.escape(message)) as caught:

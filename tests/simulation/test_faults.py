@@ -5,9 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from snake_gym.commands.list import list_envs
 from snake_gym.config import ConfigError, build
+from snake_gym.envs.task_settings import build_env
 from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLIPPED, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
+from snake_gym.registry import TASKS
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.simulation.faults import FaultConfig, JointFault, draw_faults
 from snake_gym.simulation.streams import RandomStreams
@@ -23,14 +26,37 @@ def draw(config: FaultConfig, n_worlds: int = 4000, seed: int = 0) -> FaultState
     return draw_both(config, n_worlds, seed)[0]
 
 
-def draw_both(config: FaultConfig, n_worlds: int = 4000, seed: int = 0) -> tuple[FaultState, FaultState]:
+def draw_both(
+    config: FaultConfig, n_worlds: int = 4000, seed: int = 0, n_joints: int = 9
+) -> tuple[FaultState, FaultState]:
     """The joints' first faults, and the second ones."""
     streams = RandomStreams("faults", n_worlds)
     rows = np.arange(n_worlds)
     streams.begin(rows + seed, np.zeros(n_worlds, np.int64))
-    slots = no_faults(n_worlds, 9), no_faults(n_worlds, 9)
+    slots = no_faults(n_worlds, n_joints), no_faults(n_worlds, n_joints)
     draw_faults(config, streams, slots, rows)
     return slots
+
+
+@pytest.mark.parametrize("env_id", TASKS)
+def test_up_to_three_joints_fail_in_every_env_by_default_whatever_else_is_set(env_id: str) -> None:
+    assert "by default with 0 to 3 joints locked" in list_envs()[env_id]
+    for settings, kind in (({}, LOCKED), ({"kinds": ["free"]}, FREE), ({"onset_max_s": 5.0}, LOCKED)):
+        config = build_env(env_id, {"faults": settings})
+        config.load_robot()
+        drawn = draw(config.faults).kind
+        assert set(drawn.ravel()) == {HEALTHY, kind}
+        np.testing.assert_allclose(np.bincount((drawn != HEALTHY).sum(axis=1)) / 4000, 0.25, atol=0.03)
+    assert not draw(build_env(env_id, {"faults": {"n_max": 0}}).faults).kind.any()
+    listed = build_env(env_id, {"faults": {"events": [{"joint": 2}]}})
+    assert (draw(listed.faults).kind != HEALTHY).sum(axis=1).max() == 1
+    assert not draw(listed.at_difficulty(0.4).faults).kind.any()
+
+
+def test_a_robot_with_two_joints_loses_two_at_most_by_default() -> None:
+    FaultConfig().check_joints(2)
+    first, _ = draw_both(FaultConfig(), n_joints=2)
+    np.testing.assert_allclose(np.bincount((first.kind != HEALTHY).sum(axis=1)) / 4000, 1 / 3, atol=0.03)
 
 
 def test_number_of_failed_joints_and_their_places_are_uniform() -> None:
@@ -81,7 +107,6 @@ def test_a_list_of_joints_counts_from_one_at_the_tail() -> None:
         ({"strengths": {"weak": 0.1}}, "faults.strengths has weak; expected faults.weak_strength"),
         ({"recovering_share": 0.5}, "faults.recovering_share is 0.5, but faults.duration_s is inf; expected"),
         ({"second_share": 0.5}, "faults.second_share is 0.5; expected two faults.kinds at least, or 0"),
-        ({"events": (JointFault(1),), "n_max": 1}, "faults.events and faults.n_max are both set"),
         ({"events": (JointFault(1),), "joints": (2,)}, "faults.events and faults.joints are both set"),
     ],
 )
@@ -278,6 +303,8 @@ def test_a_listed_joint_may_have_two_faults_and_ranges() -> None:
 def test_sizes_of_kinds_that_do_not_come_make_no_difference() -> None:
     locked, named = FaultConfig(n_max=2), FaultConfig(n_max=2, weak_strength=0.3, strengths={"rough": 0.5})
     assert named.without_unused_sizes() == locked.without_unused_sizes() == locked
+    for settings in ({"events": (JointFault(2),)}, {"joints": (2,)}):
+        assert FaultConfig(**settings).without_unused_sizes() == FaultConfig(**settings, n_max=0)
     weak = FaultConfig(n_max=2, kinds=("weak",), weak_strength=0.3, offset_rad=0.1)
     assert weak.without_unused_sizes() == FaultConfig(n_max=2, kinds=("weak",), weak_strength=0.3)
 

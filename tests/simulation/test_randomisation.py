@@ -33,9 +33,8 @@ TURNS = {"preset": SERVO, "friction": {"rotational_nms_rad": 0.01}}
 
 
 def make(randomisation: dict[str, Any], n_worlds: int = 4, **settings: Any) -> SnakeCore:
-    core = SnakeCore(
-        build(WaypointsConfig, {"robot": SERVO, **settings, "randomisation": randomisation}, "env"), n_worlds
-    )
+    healthy = {"robot": SERVO, "faults": {"n_max": 0}, "randomisation": randomisation}
+    core = SnakeCore(build(WaypointsConfig, {**healthy, **settings}, "env"), n_worlds)
     core.reset(np.arange(n_worlds))
     return core
 

@@ -250,7 +250,7 @@ def test_a_silent_servo_keeps_its_command_and_its_reading() -> None:
 
 
 def make(n_worlds: int = 4, **settings: Any) -> SnakeCore:
-    core = SnakeCore(build(WaypointsConfig, settings, "env"), n_worlds)
+    core = SnakeCore(build(WaypointsConfig, {"faults": {"n_max": 0}, **settings}, "env"), n_worlds)
     core.reset(np.arange(n_worlds) + 5)
     return core
 

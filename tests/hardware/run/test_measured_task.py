@@ -41,7 +41,7 @@ def test_a_task_is_shown_and_scored_as_in_simulation(env_id: str, tmp_path: Path
     among = {"observation": {"columns": [
         "joint_angle", "joint_rate", "reference_error", "last_action", "phase", "heading_error", "distance", "range",
     ]}} if "Obstacle" in env_id else {}  # fmt: skip
-    same = gym.make(env_id, action=CC, time_limit_s=20.0, **TASKS[env_id], **among)
+    same = gym.make(env_id, action=CC, time_limit_s=20.0, faults={"n_max": 0}, **TASKS[env_id], **among)
     assert real.observation_space == same.observation_space
     assert real.action_space == same.action_space
     first, _ = real.reset(seed=1)
@@ -67,7 +67,7 @@ def test_progress_along_a_path_is_that_of_the_simulated_env(tmp_path: Path) -> N
     """The same gait from the same shape: the emulated robot moves by the same physics, behind bytes and encoders."""
     path = {"path": {"kind": "line", "length_m": 4.0}}
     start = {"amplitude_rad": 0.35, "phase_shift_rad": 0.5236, "random": False}
-    same = gym.make("SnakeGym/PathFollow-v0", action=CC, time_limit_s=20.0, start=start, **path)
+    same = gym.make("SnakeGym/PathFollow-v0", action=CC, time_limit_s=20.0, start=start, faults={"n_max": 0}, **path)
     real = make(tmp_path, {"id": "SnakeGym/PathFollow-v0", **path}, action=CC, time_limit_s=20.0)
     told = []
     for env in (same, real):

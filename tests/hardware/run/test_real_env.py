@@ -74,6 +74,7 @@ def test_spaces_and_observations_are_those_of_the_simulated_env(latch: Path) -> 
     simulated = gym.make(
         "SnakeGym/Waypoints-v0", action={"kind": "residual", "controller": {"kind": "cc"}},
         course={"kind": "list", "targets": TARGETS[:1]}, start={"amplitude_rad": 0.0, "random": False},
+        faults={"n_max": 0},
     )  # fmt: skip
     assert real.observation_space == simulated.observation_space
     assert real.action_space == simulated.action_space
@@ -101,7 +102,7 @@ def progress_in_simulation(targets: list[list[float]], seconds: float) -> float:
     plays_in = load_policy(POLICY).env_config
     env = gym.make(
         "SnakeGym/Waypoints-v0", action=dict(plays_in["action"]), observation=dict(plays_in["observation"]),
-        course={"kind": "list", "targets": targets}, time_limit_s=seconds,
+        course={"kind": "list", "targets": targets}, time_limit_s=seconds, faults={"n_max": 0},
         start={"amplitude_rad": 0.6, "phase_shift_rad": 0.5236, "random": False},
     )  # fmt: skip
     return float(list(play(env))[-1]["progress_m"])
