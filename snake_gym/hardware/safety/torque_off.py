@@ -151,7 +151,7 @@ class TorqueWatch:
     """Process that switches the torque off if this one dies, for code that moves servos without a guard.
 
     The kernel closes the socket between the two, whatever ends this process, SIGKILL included. Where a servo or the
-    port is away, the process keeps trying as the guard does. If both are killed, only a hardware stop is left.
+    port is away, the process keeps trying as the guard does. If both are killed, ``estop`` or a hardware stop is left.
 
     Args:
         ids: servos whose torque goes off if this process dies.

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,10 @@ from tests.hardware.commands.test_commands import first_line, launch, press, rea
 from tests.hardware.rig import ending, wait_until
 
 ROOT = Path(__file__).parents[3]
+
+
+def slow(how: str) -> Any:
+    return pytest.param(how, marks=pytest.mark.slow)
 
 
 def wiggle(port: EmulatedPort, latch: str) -> subprocess.Popen[str]:
@@ -53,7 +58,7 @@ def stop_by(how: str, process: subprocess.Popen[str], port: EmulatedPort, latch:
     return 130 if how.startswith("SIG") else 1
 
 
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGHUP", " ", "estop"])
+@pytest.mark.parametrize("how", ["SIGINT", slow("SIGTERM"), slow("SIGHUP"), " ", "estop"])
 def test_a_wiggle_is_stopped_with_the_torque_off(
     port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
@@ -77,7 +82,7 @@ def test_a_wiggle_is_stopped_with_the_torque_off(
                 main(["wiggle", "--port", port.port, "--ids", "1", "--latch", where])
 
 
-@pytest.mark.parametrize("how", ["estop", "SIGTERM", "SIGHUP", "q\n", "key"])
+@pytest.mark.parametrize("how", ["estop", "SIGTERM", slow("SIGHUP"), slow("q\n"), "key"])
 def test_a_calibration_that_waits_for_an_answer_or_moves_a_joint_is_stopped(
     port: EmulatedPort, latch: str, how: str
 ) -> None:

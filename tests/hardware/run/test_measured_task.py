@@ -62,6 +62,7 @@ def test_a_task_is_shown_and_scored_as_in_simulation(env_id: str, tmp_path: Path
     real.close()
 
 
+@pytest.mark.slow
 def test_progress_along_a_path_is_that_of_the_simulated_env(tmp_path: Path) -> None:
     """The same gait from the same shape: the emulated robot moves by the same physics, behind bytes and encoders."""
     path = {"path": {"kind": "line", "length_m": 4.0}}

@@ -199,7 +199,9 @@ NOT_HERE = {
 }
 
 
-@pytest.mark.parametrize("task", NOT_HERE)
+@pytest.mark.parametrize(
+    "task", [pytest.param(task, marks=[pytest.mark.slow] * (task in ("Velocity", "Escape"))) for task in NOT_HERE]
+)
 def test_what_a_policy_was_shown_and_no_real_robot_shows_is_refused_at_the_start(
     latch: Path, tmp_path: Path, task: str
 ) -> None:
@@ -272,7 +274,12 @@ def test_keyword_settings_are_laid_over_a_config(latch: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "baud"), [("STS3215", 250_000), ("STS3215", 500_000), ("SM8524BL", 1_000_000), ("SM8512BL", 500_000)]
+    ("model", "baud"),
+    [
+        ("STS3215", 250_000),
+        pytest.param("SM8524BL", 1_000_000, marks=pytest.mark.slow),
+        pytest.param("SM8512BL", 500_000, marks=pytest.mark.slow),
+    ],
 )
 def test_emulated_servos_talk_at_the_baud_rate_of_the_settings(latch: Path, model: str, baud: int) -> None:
     env = make(latch, connection={"servo_model": model, "baud": baud})

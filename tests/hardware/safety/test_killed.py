@@ -21,6 +21,7 @@ from tests.hardware.wiretap import Wiretap
 
 N = 9
 IDS = range(1, N + 1)
+UNGUARDED = ["wiggle", *(pytest.param(what, marks=pytest.mark.slow) for what in ("calibrate", "unguarded run"))]
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def start(what: str, port: EmulatedPort, wire: Wiretap, folder: Path) -> subproc
     raise AssertionError(process.communicate()[0])
 
 
-@pytest.mark.parametrize("what", ["wiggle", "calibrate", "unguarded run"])
+@pytest.mark.parametrize("what", UNGUARDED)
 def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, what: str) -> None:
     with Wiretap(port.port) as wire:
         process = start(what, port, wire, tmp_path)
@@ -101,7 +102,7 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize("what", ["wiggle", "calibrate", "unguarded run"])
+@pytest.mark.parametrize("what", UNGUARDED)
 def test_what_loses_the_process_that_waits_for_its_death_ends_with_the_torque_off(
     port: EmulatedPort, tmp_path: Path, what: str
 ) -> None:
@@ -125,7 +126,7 @@ def watcher_of(process: subprocess.Popen[str]) -> int:
     return int(watcher)
 
 
-@pytest.mark.parametrize("what", ["wiggle", "calibrate", "unguarded run"])
+@pytest.mark.parametrize("what", UNGUARDED)
 def test_estop_ends_a_process_without_guard_that_hangs(
     port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
