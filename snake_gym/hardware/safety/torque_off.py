@@ -186,11 +186,11 @@ class TorqueWatch:
         await_end(self._process, _END_S)
 
 
-def _switch_off_for(what: str, servos: dict[str, Any], stop: EmergencyStop) -> list[int]:
+def _switch_off_for(what: str, port: BusPort, ids: Sequence[int], stop: EmergencyStop) -> list[int]:
     """Switch the torque off for a process that has died, until every servo confirms it or patience has run out. Return
     the IDs of those that have not."""
-    stop.hold(what, servos)
-    port, begun_s, left, is_gone = port_of(servos), time.monotonic(), servos["ids"], False
+    stop.hold(what, describe(port, ids))
+    begun_s, left, is_gone = time.monotonic(), list(ids), False
     while left and time.monotonic() - begun_s < (PORT_FAREWELL_S if is_gone else FAREWELL_S):
         try:
             left, is_gone = switch_off_port(port, left), False
@@ -213,11 +213,12 @@ def main(arguments: Sequence[str]) -> int:
     if not line:  # it has died before anything could move
         return 0
     told = json.loads(line)
+    port, ids = port_of(told["servos"]), told["servos"]["ids"]
     with contextlib.suppress(OSError):
         link.send(_READY)
         if link.recv(1) == _GOODBYE:
             return 0
-    left = _switch_off_for(what, told["servos"], EmergencyStop(Path(told["latch"])))
+    left = _switch_off_for(what, port, ids, EmergencyStop(Path(told["latch"])))
     if left:
         with contextlib.suppress(OSError):  # the terminal may be closed
             print(
