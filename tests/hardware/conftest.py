@@ -9,15 +9,15 @@ import pytest
 
 from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.commands import options
-from snake_gym.hardware.safety.emergency_stop import find_marks
+from snake_gym.hardware.safety.emergency_stop import find_locks
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_marks_stay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def no_locks_stay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     yield
-    for mark in find_marks():
-        if mark.latch.is_relative_to(tmp_path_factory.getbasetemp()):
-            mark.path.unlink(missing_ok=True)
+    for lock in find_locks():
+        if lock.latch.is_relative_to(tmp_path_factory.getbasetemp()):
+            lock.path.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

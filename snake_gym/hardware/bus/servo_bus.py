@@ -45,8 +45,9 @@ class BusPort(NamedTuple):
         def transport() -> Transport:
             return SerialTransport(self.device, self.baud)
 
-        reopen = transport if reopens else None
-        return ServoBus(transport(), self.baud, None, timing, retries, reopen, self.family)
+        bus = ServoBus(transport(), self.baud, None, timing, retries, transport if reopens else None, self.family)
+        bus.port = self
+        return bus
 
 
 class ServoInfo(NamedTuple):
@@ -95,6 +96,8 @@ class ServoBus:
     ) -> None:
         self.clock: Clock = clock or MonotonicClock()
         self.baud, self.retries, self.family = baud, retries, family
+        self.port: BusPort | None = None
+        """Port that was opened for it; None: it is in memory."""
         self.line = Line(transport, baud, self.clock, timing or LineTiming(), reopen)
         self._return_delay_s: dict[int, float] = {}
         self._misses: dict[int, int] = {}

@@ -23,6 +23,7 @@ from snake_gym.hardware.run.connection import EMULATED, watch
 from snake_gym.hardware.run.run_config import RunConfig
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.heartbeat import Heartbeat
+from snake_gym.hardware.safety.torque_off import describe
 
 _PATIENT = LineTiming(latency_s=0.02)
 """Timing of scans and wiggles, which may wait longer than a control loop."""
@@ -90,7 +91,7 @@ def bus_port(options: argparse.Namespace) -> BusPort:
 
 def add_latch(parser: argparse.ArgumentParser) -> None:
     """Add --latch, for commands that move the robot."""
-    parser.add_argument("--latch", metavar="FILE", help="file of the emergency stop (this machine's)")
+    parser.add_argument("--latch", metavar="FILE", help="file of the emergency stop (this user's)")
 
 
 def add_motion(parser: argparse.ArgumentParser) -> None:
@@ -235,7 +236,7 @@ def supervised(
                 if not switch_off(bus, there):
                     beats.rest()
 
-        stop.hold(what, watcher is not None)
+        stop.hold(what, describe(port, there), watcher is not None)
         try:
             yield Supervised(bus, there, interrupted, moving)
         finally:

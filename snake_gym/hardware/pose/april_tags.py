@@ -6,9 +6,10 @@ calibration) lens distortion and the height of the head's tag above the floor ar
 picture is assumed to be free of distortion and the tag to lie on the floor, which displaces a tag at height h, seen at
 an angle a from the vertical, by ``h tan a``.
 
-Detection is OpenCV's (Olson, AprilTag: a robust and flexible visual fiducial system, ICRA 2011; Wang and Olson,
-AprilTag 2, IROS 2016). A thread takes and reads the pictures; whatever goes wrong there (camera pulled, frame damaged)
-makes the pose invalid and is counted, and the camera is opened again. ``read`` never waits.
+Detection and refinement of corners are OpenCV's (Olson, AprilTag: a robust and flexible visual fiducial system, ICRA
+2011; Wang and Olson, AprilTag 2, IROS 2016). A thread takes and reads the pictures; whatever goes wrong there
+(camera pulled, frame damaged) makes the pose invalid and is counted, and the camera is opened again. ``read`` never
+waits.
 """
 
 from __future__ import annotations
@@ -22,91 +23,11 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Range, Settings, build, load_yaml, require
 from snake_gym.config.settings import NonNegative, Positive, PositiveCount
 from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 from snake_gym.robot.spec import FloatArray
-
-_ENDS = 0.12
-"""Share of a side that is left out at each corner."""
-_PER_SIDE = 24
-_LARGEST_REACH = 4.0
-"""Farthest distance at which a side is looked for from where it was found first, on both sides [pixels]."""
-_STEP = 0.25
-_OUTLIER = 2.5
-"""Distance from the line, in standard deviations, beyond which a point is left out."""
-_EVEN = 0.1
-"""Distance from the line within which no point is left out [pixels]."""
-
-
-def refine_corners(image: NDArray[np.uint8], corners: FloatArray) -> FloatArray:
-    """Return refined corners (4, 2) [pixels: x, y] of a dark square on white, from corners to within a few pixels.
-
-    They are in the order given. If a side cannot be found, the given corners are returned.
-    """
-    found = corners
-    share = np.linspace(_ENDS, 1.0 - _ENDS, _PER_SIDE)
-    reach = 0.0
-    for _ in range(3):  # each time from better lines
-        along = np.roll(found, -1, axis=0) - found
-        length = np.hypot(along[:, 0], along[:, 1])
-        if not reach:
-            if length.min() < 4.0:
-                return corners
-            # At most to the first cells of the pattern inside, and the end of the margin outside: one cell of ten.
-            reach = min(_LARGEST_REACH, 0.09 * float(length.min()))
-            offsets = np.arange(-reach, reach + 0.5 * _STEP, _STEP)
-        tangent = along / length[:, None]
-        normal = np.stack([-tangent[:, 1], tangent[:, 0]], axis=1)
-        points = found[:, None] + share[None, :, None] * along[:, None]
-        grey = _sample(image, points[:, :, None] + offsets[None, None, :, None] * normal[:, None, None])
-        slope = np.abs(np.diff(grey, axis=2))
-        slope = np.maximum(slope - 0.2 * slope.max(axis=2, keepdims=True), 0.0)
-        weight = slope.sum(axis=2)
-        off = (slope * 0.5 * (offsets[1:] + offsets[:-1])).sum(axis=2) / np.maximum(weight, 1e-9)
-        lines = np.array([_line(share * length[k], off[k], weight[k]) for k in range(4)])
-        begin, towards = found + lines[:, :1] * normal, tangent + lines[:, 1:] * normal
-        found = np.array([_cross(begin[k - 1], towards[k - 1], begin[k], towards[k]) for k in range(4)])
-        if not (np.isfinite(found).all() and (np.hypot(*(found - corners).T) < 2.0 * _LARGEST_REACH).all()):
-            return corners
-    return found
-
-
-def _sample(image: NDArray[np.uint8], at: FloatArray) -> FloatArray:
-    """Return grey levels at points (..., 2) [pixels], linearly between pixel centres."""
-    x = np.clip(at[..., 0], 0.0, image.shape[1] - 1.001)
-    y = np.clip(at[..., 1], 0.0, image.shape[0] - 1.001)
-    column, row = x.astype(np.intp), y.astype(np.intp)
-    fx, fy = x - column, y - row
-    top = (1.0 - fx) * image[row, column] + fx * image[row, column + 1]
-    low = (1.0 - fx) * image[row + 1, column] + fx * image[row + 1, column + 1]
-    return np.asarray((1.0 - fy) * top + fy * low)
-
-
-def _line(along: FloatArray, off: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return offset at the side's start and slope of the line through points (K,); NaN where there is no line."""
-    good = weight > 0.25 * np.median(weight)
-    for _ in range(3):
-        if good.sum() < 0.4 * along.size:
-            return np.full(2, np.nan)
-        matrix = np.column_stack([np.ones(int(good.sum())), along[good]])
-        line, *_ = np.linalg.lstsq(matrix, off[good], rcond=None)
-        away = np.abs(off - line[0] - line[1] * along)
-        spread = float(np.sqrt((away[good] ** 2).mean()))
-        good = good & (away <= max(_OUTLIER * spread, _EVEN))
-    return np.asarray(line)
-
-
-def _cross(p: FloatArray, along_p: FloatArray, q: FloatArray, along_q: FloatArray) -> FloatArray:
-    """Return the point (2,) where two lines meet; inf if they do not."""
-    turn = along_p[0] * along_q[1] - along_p[1] * along_q[0]
-    if not abs(turn) >= 0.05:
-        return np.full(2, np.inf)
-    gap = q - p
-    return np.asarray(p + (gap[0] * along_q[1] - gap[1] * along_q[0]) / turn * along_p)
-
 
 _UPRIGHT = np.array([[-0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [-0.5, -0.5]])
 
@@ -117,54 +38,20 @@ def tag_corners(size_m: float, xy_m: FloatArray, angle_rad: float) -> FloatArray
     return size_m * _UPRIGHT @ np.array([[cos, sin], [-sin, cos]]) + np.asarray(xy_m)
 
 
-def fit_homography(plane_xy: FloatArray, image_uv: FloatArray) -> FloatArray:
-    """Fit H (3, 3) to points (K, 2) [m] of a plane and their images (K, 2), by least squares in the image.
-
-    Raises ValueError if the points give none.
-    """
-    found, _ = _opencv().findHomography(plane_xy, image_uv)
-    if found is None:
-        raise ValueError(f"{len(plane_xy)} points give no homography; expected at least 4, no three in line")
-    return np.asarray(found / np.linalg.norm(found))
-
-
-def raise_plane(homography: FloatArray, height_m: float) -> FloatArray:
-    """Return the homography of the plane ``height_m`` above the floor; both are in normalised image coordinates."""
-    columns = homography.T.copy()
-    scale = 0.5 * (np.linalg.norm(columns[0]) + np.linalg.norm(columns[1]))
-    columns /= scale if columns[2, 2] > 0.0 else -scale  # the floor lies before the camera
-    # The nearest pair of columns of a rotation: noise leaves them neither equally long nor square to each other.
-    u, _, v = np.linalg.svd(columns[:2].T, full_matrices=False)
-    first, second = np.asarray(u @ v, dtype=np.float64).T
-    upwards = np.cross(first, second)
-    return np.column_stack([columns[0], columns[1], columns[2] + height_m * upwards])
-
-
-def to_plane(homography: FloatArray, image_uv: FloatArray) -> FloatArray:
-    """Return the points (K, 2) [m] of the plane whose images are ``image_uv`` (K, 2)."""
-    return to_image(np.asarray(np.linalg.inv(homography), dtype=np.float64), image_uv)
-
-
-def to_image(homography: FloatArray, plane_xy: FloatArray) -> FloatArray:
-    """Return the images (K, 2) of points (K, 2) [m] of the plane."""
-    homogeneous = np.column_stack([plane_xy, np.ones(len(plane_xy))]) @ homography.T
-    return np.asarray(homogeneous[:, :2] / homogeneous[:, 2:])
-
-
 def fit_square(corners_m: FloatArray, size_m: float) -> tuple[FloatArray, float, float]:
     """Fit a tag of side ``size_m`` to corners (4, 2) [m] (Procrustes without scale). Return its centre (2,) [m], the
     direction of its x axis [rad], and the root mean square distance of the corners [m]."""
     centre = corners_m.mean(axis=0)
-    arms, square = corners_m - centre, size_m * _UPRIGHT
-    sine = float((square[:, 0] * arms[:, 1] - square[:, 1] * arms[:, 0]).sum())
-    cosine = float((square * arms).sum())
-    angle = math.atan2(sine, cosine)
-    off = corners_m - tag_corners(size_m, centre, angle)
-    return centre, angle, math.sqrt(float((off**2).sum(axis=1).mean()))
+    arms, square = (corners_m - centre) @ [1.0, 1.0j], size_m * _UPRIGHT @ [1.0, 1.0j]
+    angle = float(np.angle((square.conj() * arms).sum()))
+    off = np.abs(arms - square * np.exp(1.0j * angle))
+    return centre, angle, math.sqrt(float((off**2).mean()))
 
 
 TagId = Annotated[int, Range(0, 586)]
 """Number of a tag of the family 36h11."""
+_MARGIN = 0.25
+"""Surroundings of a tag in which its corners are refined, as a share of its size."""
 _REOPEN_S = 1.0
 """Time between attempts to open the camera [s]."""
 _FLOOR_MEMORY_S = 3.0
@@ -252,14 +139,18 @@ class TagReader:
 
     def __init__(self, config: CameraConfig) -> None:
         cv2 = _opencv()
-        parameters = cv2.aruco.DetectorParameters()
-        parameters.cornerRefinementMethod = cv2.aruco.CORNER_REFINE_NONE  # refine_corners does it better
-        dictionary = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
+        parameters, dictionary = cv2.aruco.DetectorParameters(), _dictionary()
         self._detector = cv2.aruco.ArucoDetector(dictionary, parameters)
+        parameters.cornerRefinementMethod = cv2.aruco.CORNER_REFINE_APRILTAG
+        self._refiner = cv2.aruco.ArucoDetector(dictionary, parameters)
         self.config = config
         self.trouble = ""
         """Reason why the last picture gave no pose."""
-        self._floor: FloatArray | None = None
+        self._matrix: FloatArray | None = None
+        if config.matrix is not None:
+            fx, fy, cx, cy = config.matrix
+            self._matrix = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
+        self._head_plane: FloatArray | None = None
         self._floor_tags, self._floor_s = 0, -math.inf
 
     def read(self, image: Any, stamp_s: float) -> Sighting | None:
@@ -267,16 +158,15 @@ class TagReader:
         grey = image if image.ndim == 2 else _opencv().cvtColor(image, _opencv().COLOR_BGR2GRAY)
         corners, ids, _ = self._detector.detectMarkers(grey)
         found = [] if ids is None else zip(ids.ravel().tolist(), corners, strict=True)
-        seen = {tag_id: self._points(grey, corner) for tag_id, corner in found}
+        seen = {tag_id: self._undistorted(self._refined(grey, corner[0])) for tag_id, corner in found}
         self._look_at_floor(seen, stamp_s)
         head = self.config.head
-        if self._floor is None:
+        if self._head_plane is None:
             self.trouble = "no floor tag in sight"
         elif head.id not in seen:
             self.trouble = "the head's tag is not in sight"
         else:
-            plane = self._floor if head.height_m == 0.0 else raise_plane(self._floor, head.height_m)
-            xy_m, print_angle, misfit_m = fit_square(to_plane(plane, seen[head.id]), head.size_m)
+            xy_m, print_angle, misfit_m = fit_square(_through(self._head_plane, seen[head.id]), head.size_m)
             if misfit_m <= _MISFIT_SHARE * head.size_m:
                 self.trouble = ""
                 angle = math.remainder(print_angle - head.angle_rad, 2.0 * math.pi)
@@ -286,14 +176,22 @@ class TagReader:
             self.trouble = f"the head's tag is off its shape by {1e3 * misfit_m:.1f} mm"
         return None
 
-    def _points(self, grey: Any, corners: Any) -> FloatArray:
-        """Return corners (4, 2), in normalised coordinates if the camera's matrix is known."""
-        points = refine_corners(grey, np.asarray(corners, dtype=np.float64).reshape(4, 2))
-        if self.config.matrix is None:
-            return points
-        fx, fy, cx, cy = self.config.matrix
-        matrix = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
-        return np.asarray(_opencv().undistortPoints(points[:, None], matrix, np.array(self.config.distortion)))[:, 0]
+    def _refined(self, grey: Any, corners: Any) -> Any:
+        """Return refined corners (4, 2) [pixels], from the tag's surroundings: the whole picture would take 0.2 s."""
+        margin = _MARGIN * np.ptp(corners, axis=0).max()
+        (left, top), (right, low) = np.maximum(corners.min(axis=0) - margin, 0.0), corners.max(axis=0) + margin
+        left, top = int(left), int(top)
+        again, _, _ = self._refiner.detectMarkers(grey[top : int(low), left : int(right)])
+        near = [one[0] + (left, top) for one in again if np.abs(one[0] + (left, top) - corners).max() < margin]
+        return near[0] if near else corners
+
+    def _undistorted(self, corners: Any) -> FloatArray:
+        """Return corners (4, 2) [pixels], as a camera without distortion sees them if the matrix is known."""
+        points = np.asarray(corners, dtype=np.float64).reshape(4, 1, 2)
+        if self._matrix is not None:
+            distortion = np.array(self.config.distortion)
+            points = _opencv().undistortPoints(points, self._matrix, distortion, P=self._matrix)
+        return points[:, 0]
 
     def _look_at_floor(self, seen: dict[int, FloatArray], stamp_s: float) -> None:
         tags = [tag for tag in self.config.floor if tag.id in seen]
@@ -302,13 +200,31 @@ class TagReader:
         places = np.concatenate([tag_corners(t.size_m, np.array([t.x_m, t.y_m]), t.angle_rad) for t in tags])
         images = np.concatenate([seen[tag.id] for tag in tags])
         try:
-            floor = fit_homography(places, images)
-            off = to_plane(floor, images) - places
-        except (ValueError, np.linalg.LinAlgError):
+            floor, head_plane = self._planes(places, images)
+        except (_opencv().error, np.linalg.LinAlgError):  # three corners in line, or all in one point
             return
-        error = math.sqrt(float((off**2).sum(axis=1).mean()))
-        if error <= self.config.max_floor_error_m and np.isfinite(to_image(floor, places)).all():
-            self._floor, self._floor_tags, self._floor_s = floor, len(tags), stamp_s
+        off = _through(floor, images) - places
+        if math.sqrt(float((off**2).sum(axis=1).mean())) <= self.config.max_floor_error_m:
+            self._head_plane, self._floor_tags, self._floor_s = head_plane, len(tags), stamp_s
+
+    def _planes(self, places: FloatArray, images: FloatArray) -> list[FloatArray]:
+        """Return the maps (3, 3) from the picture [pixels] to the floor and to the plane of the head's tag [m], from
+        places (K, 2) on the floor and their images (K, 2)."""
+        cv2 = _opencv()
+        if self._matrix is None:
+            floor, _ = cv2.findHomography(places, images)
+            return 2 * [np.linalg.inv(floor)]
+        on_floor = np.column_stack([places, np.zeros(len(places))])
+        _, turn, floor_at = cv2.solvePnP(on_floor, images, self._matrix, None, flags=cv2.SOLVEPNP_IPPE)
+        turn, floor_at = cv2.solvePnPRefineLM(on_floor, images, self._matrix, None, turn, floor_at)
+        x, y, up = np.hsplit(cv2.Rodrigues(turn)[0], 3)
+        heights = 0.0, self.config.head.height_m
+        return [np.linalg.inv(self._matrix @ np.hstack([x, y, floor_at + height * up])) for height in heights]
+
+
+def _through(plane: FloatArray, images: FloatArray) -> FloatArray:
+    """Return the points (K, 2) [m] of a plane from their images (K, 2) [pixels]."""
+    return np.asarray(_opencv().perspectiveTransform(images[None], plane)[0])
 
 
 class CameraPose(PoseSource):
@@ -394,9 +310,11 @@ def open_camera(config_path: str | Path | None, stale_s: float) -> CameraPose:
 
 def tag_image(tag_id: int, pixels: int) -> Any:
     """Return the print of a tag: its black square ``pixels`` wide, without the white margin that it needs around it."""
-    cv2 = _opencv()
-    dictionary = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
-    return cv2.aruco.generateImageMarker(dictionary, tag_id, pixels)
+    return _opencv().aruco.generateImageMarker(_dictionary(), tag_id, pixels)
+
+
+def _dictionary() -> Any:
+    return _opencv().aruco.getPredefinedDictionary(_opencv().aruco.DICT_APRILTAG_36h11)
 
 
 def _open_device(config: CameraConfig) -> Any:

@@ -122,7 +122,7 @@ class ConnectionConfig(Settings):
     priority: Annotated[int, Range(0, 99)] = 10
     """Real-time priority of the guard process, where the system allows it; 0: none."""
     latch: str | None = None
-    """File of the emergency stop; None: this machine's default."""
+    """File of the emergency stop; None: this user's default."""
     heartbeat: str | None = None
     """Serial device of a board that takes the servos' supply away where nobody is in charge; None: there is none."""
     pose: PoseConfig = field(default_factory=PoseConfig)

@@ -26,10 +26,10 @@ from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import BodySample, BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits
-from snake_gym.hardware.safety.emergency_stop import default_latch, remove_dead_marks
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.guard import LARGEST, Message, pack_command, unpack
 from snake_gym.hardware.safety.servo_body import ServoBody
-from snake_gym.hardware.safety.torque_off import RETRY_S, await_end, start_partner, switch_off_port
+from snake_gym.hardware.safety.torque_off import RETRY_S, await_end, describe, start_partner, switch_off_port
 from snake_gym.robot.spec import FloatArray
 
 _BEGIN_S = 15.0
@@ -47,7 +47,7 @@ class GuardedBody:
 
     Args:
         calibration, limits, period_s, speed_rad_s: as for ``ServoBody``.
-        latch: file of the emergency stop; None: this machine's default.
+        latch: file of the emergency stop; None: this user's default.
         priority: real-time priority of the guard process, 1 to 99; 0: none.
         heartbeat: serial device of the board on the servos' supply; None: there is none.
     """
@@ -68,11 +68,11 @@ class GuardedBody:
         """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
         self._port, self._calibration, self._period_s = port, calibration, period_s
         self.n_joints = len(calibration.joints)
-        self._latch = latch or default_latch()
+        self._stop = EmergencyStop(latch)
         self._settings = json.dumps({
             "device": port.device, "baud": port.baud, "family": to_dict(port.family),
             "calibration": to_dict(calibration), "limits": to_dict(limits), "period_s": period_s,
-            "speed_rad_s": np.broadcast_to(speed_rad_s, (self.n_joints,)).tolist(), "latch": str(self._latch),
+            "speed_rad_s": np.broadcast_to(speed_rad_s, (self.n_joints,)).tolist(), "latch": str(self._stop.latch),
             "priority": priority, "heartbeat": heartbeat,
         }).encode()  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
@@ -254,6 +254,7 @@ class GuardedBody:
     def _switch_off(self) -> None:
         """Switch the torque off, tried for a while; ``run_until`` and ``close`` try again what is left."""
         self.torque_off_owed = True
+        self._stop.hold("run", describe(self._port, self._calibration.ids))
         give_up_s = time.monotonic() + _FAREWELL_S
         while why := self._try_off():
             if time.monotonic() > give_up_s:
@@ -270,7 +271,7 @@ class GuardedBody:
         silent = ", ".join(str(joint + 1) for joint, one in enumerate(self._calibration.ids) if one in left)
         self.torque_off_owed = bool(silent)
         if not silent:
-            remove_dead_marks(self._latch)
+            self._stop.release()
         return f"joints {silent} do not answer" if silent else ""
 
 

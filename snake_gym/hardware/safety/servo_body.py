@@ -63,7 +63,7 @@ class ServoBody:
     Args:
         period_s: period of a bus cycle [s].
         speed_rad_s: speed limit set in the servos, (J,) or one for all; inf: their own.
-        stop: the emergency stop; None: this machine's.
+        stop: the emergency stop; None: this user's.
         trouble: called before every bus cycle and during bring-up; returns a reason to stop the robot, or None. It
             belongs to a process that switches the torque off where this one is killed.
         heartbeat: output for a board on the servos' supply; closed with the bus.
@@ -98,7 +98,7 @@ class ServoBody:
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
-        self._torque = TorqueOff(bus, self.stop, trouble is not never, heartbeat)
+        self._torque = TorqueOff(bus, calibration.ids, self.stop, trouble is not never, heartbeat)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
         self._gone_since_s: float | None = None

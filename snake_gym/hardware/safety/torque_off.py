@@ -14,9 +14,9 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from snake_gym.config import build, to_dict
-from snake_gym.hardware.bus.clock import VirtualClock
 from snake_gym.hardware.bus.family import ServoFamily, register_servo_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone
@@ -32,6 +32,16 @@ _AGAIN_S = 0.1
 """Time between two attempts on a bus that is open [s]."""
 
 
+def describe(port: BusPort, ids: Sequence[int]) -> dict[str, Any]:
+    """Return what it takes to switch servos off, for another process; ``port_of`` reads it."""
+    return {"device": port.device, "baud": port.baud, "family": to_dict(port.family), "ids": list(ids)}
+
+
+def port_of(servos: dict[str, Any]) -> BusPort:
+    """Return the port of servos that ``describe`` has described."""
+    return BusPort(servos["device"], servos["baud"], register_servo_family(build(ServoFamily, servos["family"])))
+
+
 def switch_off_port(port: BusPort, ids: Sequence[int]) -> list[int]:
     """Open the port and switch the torque off, once. Return IDs of servos that do not confirm it. Raises PortGone."""
     with contextlib.closing(port.open()) as bus:
@@ -43,17 +53,19 @@ class TorqueOff:
     """Servos of one bus whose torque may be on.
 
     Args:
-        stop: told whether there are any; not used where the clock is virtual, since nothing real moves then.
+        ids: all servos of the robot.
+        stop: holds the port while there are any; not used on a bus in memory, where nothing real moves.
         watched: True if another process switches the torque off where this one is killed.
         heartbeat: beats while there are any.
     """
 
     def __init__(
-        self, bus: ServoBus, stop: EmergencyStop, watched: bool = False, heartbeat: Heartbeat | None = None
-    ) -> None:
+        self, bus: ServoBus, ids: Sequence[int], stop: EmergencyStop, watched: bool = False,
+        heartbeat: Heartbeat | None = None,
+    ) -> None:  # fmt: skip
         self._bus, self._clock = bus, bus.clock
-        self._stop = None if isinstance(bus.clock, VirtualClock) else stop
-        self._watched = watched
+        self._stop, self._watched = stop, watched
+        self._servos = None if bus.port is None else describe(bus.port, ids)
         self.heartbeat = Heartbeat() if heartbeat is None else heartbeat
         self._asked_s = -math.inf
         self.owed: set[int] = set()
@@ -62,8 +74,8 @@ class TorqueOff:
     def expect_on(self, ids: Iterable[int]) -> None:
         """Note that these servos are about to be given torque or a goal."""
         self.owed.update(ids)
-        if self.owed and self._stop is not None:
-            self._stop.hold("run", self._watched)
+        if self.owed and self._servos is not None:
+            self._stop.hold("run", self._servos, self._watched)
         self.beat()
 
     def beat(self) -> None:
@@ -87,8 +99,7 @@ class TorqueOff:
         self.owed -= {one for one, known in off.items() if known}
         if not self.owed:
             self.heartbeat.rest()
-            if self._stop is not None:
-                self._stop.release()
+            self._stop.release()
 
     def retry(self) -> bool:
         """Switch off at intervals what is still owed. Return True if that was the last."""
@@ -140,7 +151,7 @@ class TorqueWatch:
     """Process that switches the torque off if this one dies, for code that moves servos without a guard.
 
     The kernel closes the socket between the two, whatever ends this process, SIGKILL included. Where a servo or the
-    port is away, the process keeps trying as the guard does. If both are killed, only a hardware stop is left.
+    port is away, the process keeps trying as the guard does. If both are killed, ``estop`` or a hardware stop is left.
 
     Args:
         ids: servos whose torque goes off if this process dies.
@@ -153,9 +164,7 @@ class TorqueWatch:
     def __init__(self, port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> None:
         self._link, theirs = socket.socketpair()
         self._process = start_partner("snake_gym.hardware.safety.torque_off", theirs, port.device, what)
-        told = {
-            "baud": port.baud, "family": to_dict(port.family), "ids": list(ids), "latch": str(stop.latch.absolute()),
-        }  # fmt: skip
+        told = {"servos": describe(port, ids), "latch": str(stop.latch.absolute())}
         self._link.settimeout(_BEGIN_S)
         try:
             self._link.sendall(json.dumps(told).encode() + b"\n")
@@ -177,10 +186,10 @@ class TorqueWatch:
         await_end(self._process, _END_S)
 
 
-def switch_off_for(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> list[int]:
+def _switch_off_for(what: str, port: BusPort, ids: Sequence[int], stop: EmergencyStop) -> list[int]:
     """Switch the torque off for a process that has died, until every servo confirms it or patience has run out. Return
     the IDs of those that have not."""
-    stop.hold(what)
+    stop.hold(what, describe(port, ids))
     begun_s, left, is_gone = time.monotonic(), list(ids), False
     while left and time.monotonic() - begun_s < (PORT_FAREWELL_S if is_gone else FAREWELL_S):
         try:
@@ -198,18 +207,18 @@ def main(arguments: Sequence[str]) -> int:
     """Run the watching process. It ends with the watched one: signals that are meant for both do not end it before."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    descriptor, device, what = arguments
+    descriptor, _, what = arguments
     link = socket.socket(fileno=int(descriptor))
     line = link.makefile().readline()
     if not line:  # it has died before anything could move
         return 0
     told = json.loads(line)
-    port = BusPort(device, told["baud"], register_servo_family(build(ServoFamily, told["family"])))
+    port, ids = port_of(told["servos"]), told["servos"]["ids"]
     with contextlib.suppress(OSError):
         link.send(_READY)
         if link.recv(1) == _GOODBYE:
             return 0
-    left = switch_off_for(port, told["ids"], EmergencyStop(Path(told["latch"])), what)
+    left = _switch_off_for(what, port, ids, EmergencyStop(Path(told["latch"])))
     if left:
         with contextlib.suppress(OSError):  # the terminal may be closed
             print(

@@ -198,7 +198,7 @@ def test_the_port_of_an_emulated_robot_has_an_option_of_its_own() -> None:
         main(["emulate", "--port", "/tmp/snake-bus"])
 
 
-@pytest.mark.parametrize("baud", [[], ["--baud", "115200"]])
+@pytest.mark.parametrize("baud", [pytest.param([], marks=pytest.mark.slow), ["--baud", "115200"]])
 def test_what_emulate_says_to_try_finds_the_servo(tmp_path: Path, baud: list[str]) -> None:
     with emulator(tmp_path / "a bus", "--single", *baud) as robot:
         (line,) = (one for one in robot.said if one.startswith("try:"))

@@ -70,6 +70,7 @@ def test_a_load_below_the_threshold_trips_nothing() -> None:
         assert raw.read(1, LOAD, 2) == 500
 
 
+@pytest.mark.slow
 def test_emulate_jam_stalls_with_physics_behind_it(tmp_path: Path) -> None:
     with emulator(tmp_path / "bus", "--pose-port", "0") as robot, RawDriver(robot.port) as raw:
         robot.tell("jam 3")

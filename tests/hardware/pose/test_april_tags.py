@@ -48,7 +48,7 @@ def errors(config: CameraConfig, picture: np.ndarray, xy: tuple[float, float], a
     return math.hypot(*(found.xy_w - np.array(xy))), abs(math.remainder(found.angle - angle, 2.0 * math.pi))
 
 
-@pytest.mark.parametrize("lens", [ABOVE, ASLANT], ids=["above", "aslant"])
+@pytest.mark.parametrize("lens", [pytest.param(ABOVE, marks=pytest.mark.slow), ASLANT], ids=["above", "aslant"])
 @pytest.mark.parametrize(
     "spoilt", [{}, {"blur": 1.2, "noise": 8.0}, {"smear": 4, "noise": 5.0}], ids=["clean", "blurred", "moving"]
 )

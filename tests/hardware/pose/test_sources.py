@@ -27,7 +27,11 @@ NO_JOINTS = np.zeros(RESILIENT_SERVO.n_joints)
 
 @pytest.mark.parametrize(
     ("name", "wave"),
-    [("resilient_servo", (0.5, 2.0, 0.6)), ("snakesys", (0.6, 0.8, 0.9)), ("muscle", (0.5, 6.28, 1.2))],
+    [
+        ("resilient_servo", (0.5, 2.0, 0.6)),
+        pytest.param("snakesys", (0.6, 0.8, 0.9), marks=pytest.mark.slow),
+        pytest.param("muscle", (0.5, 6.28, 1.2), marks=pytest.mark.slow),
+    ],
 )
 def test_dead_reckoning_drifts_by_a_few_per_cent_of_the_way(name: str, wave: tuple[float, float, float]) -> None:
     """A simulated robot crawls, and the source follows its joints fifty times a second."""

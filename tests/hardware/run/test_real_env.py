@@ -173,14 +173,6 @@ def test_history_and_velocity_on_servos_are_those_of_the_exported_policy(latch: 
     env.close()
 
 
-def test_a_real_robot_knows_no_truth(latch: Path) -> None:
-    with pytest.raises(ConfigError, match=r"observation.privileged is \[true_velocity\]; expected none") as caught:
-        make(latch, observation={"privileged": ["true_velocity"]})
-    assert "\n" not in str(caught.value)
-    with pytest.raises(ConfigError, match="observation is set beside policy"):
-        make(latch, policy=POLICY, observation={"history": 2})
-
-
 def test_options_of_a_reset_are_targets(latch: Path) -> None:
     env = make(latch, time_limit_s=2.0)
     for options, message in (
@@ -208,7 +200,9 @@ NOT_HERE = {
 }
 
 
-@pytest.mark.parametrize("task", NOT_HERE)
+@pytest.mark.parametrize(
+    "task", [pytest.param(task, marks=[pytest.mark.slow] * (task in ("Velocity", "Escape"))) for task in NOT_HERE]
+)
 def test_what_a_policy_was_shown_and_no_real_robot_shows_is_refused_at_the_start(
     latch: Path, tmp_path: Path, task: str
 ) -> None:
@@ -271,23 +265,6 @@ def test_a_bad_action_is_an_error_that_names_it(latch: Path, bad: np.ndarray) ->
     env.close()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"connection": {"port": "/dev/none"}}, "calibration is missing"),
-        ({"connection": {"baud": 1_000_001}}, "nearest: 1000000"),
-        ({"connection": {"pose": {"kind": "trueth"}}}, "truth"),
-        ({"connection": {"emulated": {"joint_angle_rad": [0.0]}}}, "expected 9"),
-        ({"safty": {}}, "safety"),
-        ({"robot": "resilient"}, "expected 'position'"),
-        ({"policy": POLICY, "course": {"tracked_point": "head"}}, "expected 'centre', as the policy"),
-    ],
-)
-def test_bad_settings_are_named(latch: Path, settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        make(latch, **settings)
-
-
 def test_keyword_settings_are_laid_over_a_config(latch: Path) -> None:
     config = {"connection": {"latch": str(latch)}, "course": {"radius_m": 0.3}}
     env = RealSnakeEnv(config=config, course={"tracked_point": "head"})
@@ -298,7 +275,12 @@ def test_keyword_settings_are_laid_over_a_config(latch: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "baud"), [("STS3215", 250_000), ("STS3215", 500_000), ("SM8524BL", 1_000_000), ("SM8512BL", 500_000)]
+    ("model", "baud"),
+    [
+        ("STS3215", 250_000),
+        pytest.param("SM8524BL", 1_000_000, marks=pytest.mark.slow),
+        pytest.param("SM8512BL", 500_000, marks=pytest.mark.slow),
+    ],
 )
 def test_emulated_servos_talk_at_the_baud_rate_of_the_settings(latch: Path, model: str, baud: int) -> None:
     env = make(latch, connection={"servo_model": model, "baud": baud})
@@ -307,12 +289,8 @@ def test_emulated_servos_talk_at_the_baud_rate_of_the_settings(latch: Path, mode
     env.close()
 
 
-def test_a_period_that_is_too_short_for_the_wire_is_refused_and_the_one_proposed_fits(latch: Path) -> None:
+def test_the_period_that_is_proposed_for_a_slow_wire_fits(latch: Path) -> None:
     connection = {"servo_model": "SM8524BL", "baud": 115_200}
-    with pytest.raises(ConfigError, match=r"period_s is 0.02; expected >= 0.03: 9 servos at 115200 baud"):
-        make(latch, connection=connection)
-    with pytest.raises(ConfigError, match=r"period_s is 0.3; expected <= 0.2, the control period"):
-        make(latch, connection={"period_s": 0.3})
     env = make(latch, connection={**connection, "period_s": 0.03}, course={"targets": TARGETS})
     env.reset()
     for k in range(30):
@@ -345,10 +323,6 @@ def test_the_shortest_period_holds_a_reading_and_the_goals(baud: int, n_servos: 
 
 
 def test_a_policy_drives_the_robot_that_is_named_beside_it(latch: Path) -> None:
-    with pytest.raises(ConfigError, match=r"policy for n_links 10 .*robot robo_conda has"):
-        make(latch, policy=POLICY, robot="robo_conda")
-    with pytest.raises(ConfigError, match="action is set beside policy"):
-        make(latch, policy=POLICY, action={"kind": "joint_reference"})
     actuator = replace(RESILIENT_SERVO.actuator, speed_limit_rad_s=4.7)
     dump_yaml(replace(RESILIENT_SERVO, actuator=actuator), latch.parent / "mine.yaml")
     env = make(latch, policy=POLICY, robot=str(latch.parent / "mine.yaml"))
@@ -437,9 +411,3 @@ def test_what_cannot_be_opened_leaves_nothing_open(latch: Path) -> None:
         connect(connection, SafetyLimits(), RESILIENT_SERVO, emulate)
     assert len(os.listdir("/proc/self/fd")) == before + 1
     taken.close()
-
-
-def test_voltage_limits_that_contradict_the_servo_s_are_refused_before_a_guard_starts(latch: Path) -> None:
-    connection = ConnectionConfig(port="pty", latch=str(latch))
-    with pytest.raises(ConfigError, match="min_voltage_v is 9 and max_voltage_v 5; expected min < max"):
-        connect(connection, SafetyLimits(max_voltage_v=5.0), RESILIENT_SERVO, emulate)

@@ -58,7 +58,7 @@ def travel(env: Any, seconds: float) -> np.ndarray:
     return np.asarray(end - begin)
 
 
-@pytest.mark.parametrize(("mode", "omega"), [("ARL", 1.5), ("SWL", 1.0)])
+@pytest.mark.parametrize(("mode", "omega"), [pytest.param("ARL", 1.5, marks=pytest.mark.slow), ("SWL", 1.0)])
 def test_gaits_get_as_far_through_the_bus_as_in_the_simulated_env(tmp_path: Path, mode: str, omega: float) -> None:
     simulated = gym.make(
         "SnakeGym/SpatialWaypoints-v0", robot=ROBOT, action=action(mode, omega), time_limit_s=30.0,
@@ -138,12 +138,7 @@ def test_a_datagram_may_tell_height_and_vertical() -> None:
     np.testing.assert_allclose(pose.up_h, [0.0, 0.6, 0.8])
 
 
-def test_pose_sources_for_planar_robots_are_refused(tmp_path: Path) -> None:
-    connection = {"latch": str(tmp_path / "estop"), "servo_model": "SM8524BL", "pose": {"kind": "dead_reckoning"}}
-    with pytest.raises(ConfigError, match=r"dead_reckoning.*planar robots; expected udp_json or april_tags"):
-        gym.make("SnakeGym/Real-v0", **REAL, action=action("SWL", 1.0), connection=connection)
-
-
+@pytest.mark.slow
 def test_the_policy_for_mixed_ground_winds_through_the_bus_and_its_ground_has_to_be_told(tmp_path: Path) -> None:
     policy = "agents/pretrained/snake_robot_iii_short_terrain"
     connection = {"servo_model": "SM8524BL", "latch": str(tmp_path / "estop"), "emulated": {"supply_ohm": 0.02}}
@@ -159,14 +154,6 @@ def test_the_policy_for_mixed_ground_winds_through_the_bus_and_its_ground_has_to
         observation, _, _, truncated, info = env.step(player.predict(observation)[0])
     env.close()
     assert not info["stop_reason"] and info["progress_m"] > 2.0
-
-
-@pytest.mark.parametrize("kind", ["cc", "sjc", "cpg", "fault_aware"])
-def test_gaits_of_planar_robots_are_refused(tmp_path: Path, kind: str) -> None:
-    told = {**REAL, "connection": {"servo_model": "SM8524BL", "latch": str(tmp_path / "estop")}}
-    for env_id, settings in (("SnakeGym/Real-v0", told), ("SnakeGym/SpatialWaypoints-v0", {"robot": ROBOT})):
-        with pytest.raises(ConfigError, match=rf"{kind}, which is for planar robots.*expected .*multimodal"):
-            gym.make(env_id, **settings, action={"kind": "residual", "controller": {"kind": kind}})
 
 
 class Onlooker(Neighbour):

@@ -1,4 +1,4 @@
-"""The latch: across processes, and where the file system fails."""
+"""The latch: across processes, and where the file system fails. The locks of ports: of living and dead processes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from snake_gym.hardware.safety import emergency_stop
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop, default_latch, find_marks
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop, find_locks, read_lock
 from tests.hardware.rig import Rig, ending
 
 ROOT = Path(__file__).parents[3]
+
+
+def servos(folder: Path, port: str = "bus") -> dict[str, Any]:
+    """Servos of a port that there is not."""
+    return {"device": str(folder / port), "baud": 1_000_000, "family": {}, "ids": [1, 2]}
 
 
 def test_the_stop_is_latched_across_processes_and_keeps_its_first_reason(tmp_path: Path) -> None:
@@ -62,9 +68,10 @@ def test_a_stop_holds_on_a_disk_without_links(tmp_path: Path, monkeypatch: pytes
     assert stop.tripped and os.listdir(tmp_path) == ["estop"]
 
 
-def test_a_stop_made_by_hand_holds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", ["", "[]", "1e400", "[" * 500])
+def test_a_stop_made_by_hand_holds(tmp_path: Path, told: str) -> None:
     stop = EmergencyStop(tmp_path / "estop")
-    stop.latch.touch()
+    stop.latch.write_text(told)
     assert stop.tripped
     assert stop.reason == "tripped by hand"
     stop.clear()
@@ -101,81 +108,101 @@ def test_a_latch_that_cannot_be_read_is_tripped(tmp_path: Path) -> None:
     assert "cannot be read" in loop.reason
 
 
-def test_the_latch_is_the_same_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = default_latch()
-    for name in ("XDG_RUNTIME_DIR", "TMPDIR", "HOME", "USER"):
-        monkeypatch.setenv(name, "/elsewhere")
-    assert default_latch() == before
+def test_the_folder_is_the_user_s_and_the_same_whatever_the_environment_says() -> None:
+    program = "from snake_gym.hardware.safety.emergency_stop import EmergencyStop; print(EmergencyStop().latch)"
+    elsewhere = dict.fromkeys(("XDG_RUNTIME_DIR", "TMPDIR", "HOME", "USER"), "/elsewhere")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=os.environ | elsewhere,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == str(EmergencyStop().latch)
+    assert EmergencyStop().latch.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_process_says_that_it_may_have_torque_on_until_it_has_not(tmp_path: Path) -> None:
-    stop, other = EmergencyStop(tmp_path / "estop"), EmergencyStop(tmp_path / "other")
-    stop.hold("run")
-    stop.hold("run")
-    other.hold("wiggle")
-    (mark,) = find_marks(stop.latch)
-    assert (mark.pid, mark.what, mark.latch, mark.alive) == (os.getpid(), "run", stop.latch, True)
-    assert {one.latch for one in find_marks()} >= {stop.latch, other.latch}
+def test_a_port_is_held_until_its_torque_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path / "user")
+    stop, other = EmergencyStop(tmp_path / "estop"), EmergencyStop()
+    stop.hold("run", servos(tmp_path))
+    stop.hold("run", servos(tmp_path))
+    other.hold("wiggle", servos(tmp_path, "other"), watched=True)
+    (lock,) = find_locks(stop.latch)
+    assert (lock.pid, lock.what, lock.latch, lock.alive) == (os.getpid(), "run", stop.latch, True)
+    assert lock.servos == servos(tmp_path) and not lock.watched
+    assert {(one.latch, one.watched) for one in find_locks()} == {(stop.latch, False), (other.latch, True)}
     stop.release()
     stop.release()
-    assert find_marks(stop.latch) == []
-    assert len(find_marks(other.latch)) == 1
+    assert [one.latch for one in find_locks()] == [other.latch]
     other.release()
+    assert os.listdir(tmp_path / "user") == []
 
 
-def test_the_mark_of_a_dead_process_tells_and_goes_with_the_next_run(tmp_path: Path) -> None:
+def test_the_lock_of_a_dead_process_tells_and_goes_with_the_next_run(tmp_path: Path) -> None:
     latch = tmp_path / "estop"
     program = (
         "import sys, time; from pathlib import Path; from snake_gym.hardware.safety.emergency_stop import EmergencyStop"
-        "; stop = EmergencyStop(Path(sys.argv[1])); stop.hold('run'); print('on', flush=True); time.sleep(60)"
+        "; stop = EmergencyStop(Path(sys.argv[1])); stop.hold('run', {'device': sys.argv[2]}); print('on', flush=True)"
+        "; time.sleep(60)"
     )
-    process = subprocess.Popen([sys.executable, "-c", program, str(latch)], cwd=ROOT, stdout=subprocess.PIPE)
+    command = [sys.executable, "-c", program, str(latch), str(tmp_path / "bus")]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     with process, ending(process):
         assert process.stdout is not None
         process.stdout.readline()
-        (mark,) = find_marks(latch)
-        assert (mark.pid, mark.alive) == (process.pid, True)
-    (mark,) = find_marks(latch)
-    assert not mark.alive
-    stop = EmergencyStop(latch)
-    stop.hold("run")
-    (mark,) = find_marks(latch)
-    assert (mark.pid, mark.alive) == (os.getpid(), True)
-    stop.clear()
-    assert find_marks(latch) == [mark]
+        (lock,) = find_locks(latch)
+        assert (lock.pid, lock.alive) == (process.pid, True)
+    (lock,) = find_locks(latch)
+    assert not lock.alive
+    stop, late = EmergencyStop(latch), EmergencyStop(latch)
+    stop.hold("run", servos(tmp_path))
+    (lock,) = find_locks(latch)
+    assert (lock.pid, lock.alive) == (os.getpid(), True)
+    late.hold("wiggle", servos(tmp_path))
     stop.release()
+    (lock,) = find_locks(latch)
+    assert (lock.what, lock.alive) == ("wiggle", True), "a process that has been replaced leaves its heir's lock"
+    late.release()
 
 
-def test_a_mark_that_goes_away_while_it_is_read_is_of_no_dead_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("heir", [False, True])
+def test_a_lock_that_goes_away_while_it_is_read_is_of_no_dead_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heir: bool
 ) -> None:
-    stop = EmergencyStop(tmp_path / "estop")
-    stop.hold("run")
-    (mark,) = find_marks(stop.latch)
+    stop, late = EmergencyStop(tmp_path / "estop"), EmergencyStop(tmp_path / "estop")
+    stop.hold("run", servos(tmp_path))
+    (lock,) = find_locks(stop.latch)
     is_locked = emergency_stop._is_locked
 
-    def let_go_first(descriptor: int) -> bool:
+    def let_go_first(file: Any) -> bool:
         stop.release()
-        return is_locked(descriptor)
+        if heir:
+            late.hold("wiggle", servos(tmp_path))
+        return is_locked(file)
 
     monkeypatch.setattr(emergency_stop, "_is_locked", let_go_first)
-    assert emergency_stop.read_again(mark) is None
+    now = read_lock(lock.path)
+    assert (now is not None and now.what == "wiggle" and now.alive) if heir else now is None
+    late.release()
 
 
-def test_a_mark_that_cannot_be_made_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path / "missing")
+def test_a_lock_that_cannot_be_made_or_read_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path / "user" / "missing")
     stop = EmergencyStop(tmp_path / "estop")
-    stop.hold("run")
-    assert find_marks() == []
+    stop.hold("run", servos(tmp_path))
+    assert find_locks() == []
     stop.release()
-    (tmp_path / "missing").mkdir()
-    (tmp_path / "missing" / "snake_gym-torque-1-1.json").write_text("nonsense")
-    assert find_marks() == []
+    (tmp_path / "user" / "missing").mkdir(parents=True)
+    for name, told in {"nonsense": "nonsense", "list": "[]", "empty": "", "half": '{"pid": 1, "latch": "/x"}'}.items():
+        (tmp_path / "user" / "missing" / f"{name}.json").write_text(told)
+    assert find_locks() == []
 
 
-def test_servos_on_a_virtual_clock_are_no_torque_that_a_person_could_meet(tmp_path: Path) -> None:
+def test_servos_in_memory_are_no_torque_that_a_person_could_meet(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     rig.body.start()
     assert rig.torque_on() == [True] * 4
-    assert find_marks(rig.stop.latch) == []
+    assert find_locks(rig.stop.latch) == []
     rig.body.close()

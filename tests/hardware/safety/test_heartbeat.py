@@ -143,7 +143,10 @@ def test_a_guard_and_a_run_that_both_hang_open_the_relay(port: EmulatedPort, boa
             os.kill(process.pid, signal.SIGCONT)
 
 
-@pytest.mark.parametrize("guarded", ["true", "false"])
+GUARDED = ["true", pytest.param("false", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("guarded", GUARDED)
 def test_a_run_that_ends_leaves_the_supply_on(port: EmulatedPort, board: Board, tmp_path: Path, guarded: str) -> None:
     with running(port, board, tmp_path, "--set", f"connection.guarded={guarded}") as process:
         process.send_signal(signal.SIGINT)
@@ -165,7 +168,7 @@ def test_a_bus_that_is_away_for_too_long_opens_the_relay(port: EmulatedPort, boa
         assert process.returncode == 1
 
 
-@pytest.mark.parametrize("guarded", ["true", "false"])
+@pytest.mark.parametrize("guarded", GUARDED)
 def test_a_board_that_goes_away_stops_the_robot(port: EmulatedPort, board: Board, tmp_path: Path, guarded: str) -> None:
     with running(port, board, tmp_path, "--set", f"connection.guarded={guarded}") as process:
         board.unplug()
@@ -175,7 +178,7 @@ def test_a_board_that_goes_away_stops_the_robot(port: EmulatedPort, board: Board
     assert torque(port) == [0] * N
 
 
-@pytest.mark.parametrize("guarded", ["true", "false"])
+@pytest.mark.parametrize("guarded", GUARDED)
 def test_a_board_that_is_not_there_moves_nothing(port: EmulatedPort, tmp_path: Path, guarded: str) -> None:
     words = ["--set", "connection.heartbeat=/dev/none", "--set", f"connection.guarded={guarded}", "--log", "none"]
     process = launch("run", "cc", *settings(tmp_path, port), *words)

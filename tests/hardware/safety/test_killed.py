@@ -14,13 +14,14 @@ import pytest
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.emulator.servo import EmulatedServo
-from snake_gym.hardware.safety.emergency_stop import find_marks
+from snake_gym.hardware.safety.emergency_stop import find_locks
 from tests.hardware.commands.test_commands import launch, press, settings
 from tests.hardware.rig import ending, serve, wait_until
 from tests.hardware.wiretap import Wiretap
 
 N = 9
 IDS = range(1, N + 1)
+UNGUARDED = ["wiggle", *(pytest.param(what, marks=pytest.mark.slow) for what in ("calibrate", "unguarded run"))]
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def start(what: str, port: EmulatedPort, wire: Wiretap, folder: Path) -> subproc
     raise AssertionError(process.communicate()[0])
 
 
-@pytest.mark.parametrize("what", ["wiggle", "calibrate", "unguarded run"])
+@pytest.mark.parametrize("what", UNGUARDED)
 def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, what: str) -> None:
     with Wiretap(port.port) as wire:
         process = start(what, port, wire, tmp_path)
@@ -59,7 +60,7 @@ def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, 
         out, _ = process.communicate(timeout=20)
         assert process.returncode == -signal.SIGKILL, out
         wire.torque_off_s({one.servo_id for one in wire.torqued()}, killed_s)
-        wait_until(lambda: not find_marks(tmp_path / "estop"), 10.0)  # nobody talks any more
+        wait_until(lambda: not find_locks(tmp_path / "estop"), 10.0)  # nobody talks any more
         assert wire.torque(IDS) == [0] * N
 
 
@@ -72,10 +73,10 @@ def test_a_wiggle_that_is_killed_while_the_port_is_away_is_switched_off_when_it_
     with ending(process):
         wait_until(on)
         port.unplug()
-    wait_until(lambda: [mark.alive for mark in find_marks(tmp_path / "estop")] == [True])  # somebody is in charge of it
+    wait_until(lambda: [lock.alive for lock in find_locks(tmp_path / "estop")] == [True])  # somebody is in charge of it
     assert on()
     port.plug()
-    wait_until(lambda: not find_marks(tmp_path / "estop"))
+    wait_until(lambda: not find_locks(tmp_path / "estop"))
     assert not on()
     process.communicate(timeout=20)
 
@@ -101,7 +102,7 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize("what", ["wiggle", "calibrate", "unguarded run"])
+@pytest.mark.parametrize("what", UNGUARDED)
 def test_what_loses_the_process_that_waits_for_its_death_ends_with_the_torque_off(
     port: EmulatedPort, tmp_path: Path, what: str
 ) -> None:
@@ -114,7 +115,7 @@ def test_what_loses_the_process_that_waits_for_its_death_ends_with_the_torque_of
         assert out.count("the process that would switch the torque off if this one dies has ended") == 1, out
         assert "Traceback" not in out
         assert wire.torque(IDS) == [0] * N
-        assert not find_marks(tmp_path / "estop")
+        assert not find_locks(tmp_path / "estop")
         assert not (tmp_path / "estop").exists(), "nothing has to be cleared"
 
 
@@ -125,7 +126,7 @@ def watcher_of(process: subprocess.Popen[str]) -> int:
     return int(watcher)
 
 
-@pytest.mark.parametrize("what", ["wiggle", "calibrate", "unguarded run"])
+@pytest.mark.parametrize("what", UNGUARDED)
 def test_estop_ends_a_process_without_guard_that_hangs(
     port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
@@ -141,4 +142,4 @@ def test_estop_ends_a_process_without_guard_that_hangs(
             assert process.returncode == -signal.SIGKILL
         assert code == 0 and "torque is off in all servos" in out, out
         assert torqued and wire.torque(IDS) == [0] * N
-        assert not find_marks(tmp_path / "estop")
+        assert not find_locks(tmp_path / "estop")
