@@ -94,14 +94,14 @@ def test_the_robot_is_refused_by_name_elsewhere(system: str, monkeypatch: pytest
     ("system", "message"),
     [("darwin", "the robot needs Linux, and this is darwin"), ("linux", "the robot needs pyserial, which is not")],
 )
-def test_the_robot_s_env_and_drive_say_in_one_line_what_is_missing(system: str, message: str) -> None:
+def test_the_robot_s_env_and_play_say_in_one_line_what_is_missing(system: str, message: str) -> None:
     code = """
 import gymnasium as gym
 import snake_gym
 from snake_gym.__main__ import main
 
 sys.platform = sys.argv[1]
-for use in (lambda: gym.make("SnakeGym/Real-v0"), lambda: main(["drive", "--help"])):
+for use in (lambda: gym.make("SnakeGym/Real-v0"), lambda: main(["play", "--port", "X", "--help"])):
     try:
         use()
     except snake_gym.ConfigError as error:

@@ -75,7 +75,7 @@ def test_settings_of_the_env(tmp_path: Path, settings: dict[str, Any], fragment:
         ({"policy": "cc", "controller": {"kind": "cpg"}}, "policy is 'cc', but controller.kind is 'cpg'; expected one"),
         ({"policy": "cc", "controller": {"tuned": "cpg"}}, "but controller.tuned is 'cpg'; expected one"),
         ({"policy": str(tuned_file("resilient_servo", "cc")), "controller": {"kind": "cpg"}}, "expected one"),
-        ({"controller": {"tuned": "cc"}, "robot": "resilient"}, "--robot resilient`"),
+        ({"controller": {"tuned": "cc"}, "robot": "resilient"}, "--robot resilient"),
         ({"policy": "cc", "connection": {"port": "/dev/none"}}, "calibration is missing"),
     ],
 )

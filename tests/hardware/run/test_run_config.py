@@ -70,7 +70,7 @@ def test_a_controller_by_name_plays_as_tuned_for_the_robot_or_says_that_it_is_no
     assert note == "cc plays without the settings tuned for resilient_servo: --set controller.tuned=cc takes them"
     (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/heavy_head.yaml")).notes
     assert note.startswith("cc plays untuned: there is no ") and "heavy_head/cc.yaml; `snake-gym tune" in note
-    assert "--robot configs/robot/heavy_head.yaml`" in note
+    assert "--robot configs/robot/heavy_head.yaml" in note
 
 
 def test_what_was_made_for_another_robot_or_task_is_noted(tmp_path: Path) -> None:
