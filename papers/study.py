@@ -34,7 +34,6 @@ CATALOGUE = {
     "liu2024": "Hopf oscillators as pattern generator, creeping gait of SnakeSys",
     "liu2024_spatial": "five gaits of Snake Robot III in space, on rough ground and a pole",
     "wang": "partial feedback linearisation, contacts with many obstacles",
-    "faults": "no paper: fault-aware baselines, failure detection and recovery",
 }
 """Studies in the order of the report: name, which is also that of the package, and subject in one line."""
 

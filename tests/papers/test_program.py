@@ -283,8 +283,6 @@ def test_single_runs_as_json_and_table(tmp_path: Path, capsys: pytest.CaptureFix
         (["irani2015", "--shifts-deg", "wide"], "--shifts-deg is 'wide'; expected degrees"),
         (["irani2015", "--starts", "0"], "--starts is '0'; expected a number from 1 to 64"),
         (["wang", "--boards", "1.5"], "--boards is '1.5'; expected a whole number from 1 to 1000"),
-        (["faults", "--episodes", "many"], "--episodes is 'many'; expected a whole number, at least 2"),
-        (["faults", "--quick", "--tuned", "nowhere"], "nowhere"),
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], message: str) -> None:
