@@ -109,9 +109,9 @@ def _judge_crossings(results: Results, guaranteed: bool) -> Finding:
 
 
 _crossed, _crossed_unsearched = (
-    claim(f"The robot goes through a dense pegboard to the target (boards {how} a guaranteed way{whose})",
+    claim(f"The robot goes through a dense pegboard to the target (boards {way})",
           "Section IV-A, Video 1", unit="% (worst)")(partial(_judge_crossings, guaranteed=guaranteed))
-    for how, whose, guaranteed in (("with", " for its wave", True), ("without", "", False))
+    for way, guaranteed in (("with a guaranteed way for its wave", True), ("without a guaranteed way", False))
 )  # fmt: skip
 
 
