@@ -253,7 +253,7 @@ def test_figures_can_be_drawn_from_anything_that_a_run_may_give() -> None:
 def test_a_quick_run() -> None:
     shares: list[float] = []
     outcome = STUDY.run(True, lambda share, doing: shares.append(share))
-    assert shares == sorted(shares) and 0.9 < shares[-1] <= 1.0
+    assert shares == sorted(shares) and 0.8 < shares[-1] <= 1.0
     assert find(list(outcome.claims), "SJC guided by the centre, joint 3").verdict == "reproduced"
     assert {table.name for table in outcome.tables} == {"arrivals", "solver", "joint-limits"}
     assert len(outcome.figures) >= 4
