@@ -80,8 +80,6 @@ class Drive:
     """(T, W, J, 2) [Pa] muscle pressures; J is 0 without muscles."""
     penetration_m: FloatArray
     """(T, W) penetration of obstacles [m]."""
-    energy_gain_j: FloatArray
-    """(T, W) kinetic energy gained since the last sample beyond the positive work of the actuators."""
     cross_track_m: FloatArray
     """(T, W) distance from the path, left positive; NaN without a path."""
     reached: NDArray[np.int64]
@@ -131,7 +129,6 @@ def drive(
         raise ValueError(f"samples is {samples}; expected a divisor of the {spec.n_substeps} steps in a control step")
     steps = round(duration_s / spec.control_dt_s)
     rows: list[tuple[FloatArray, ...]] = []
-    energy, work = robot.kinetic_energy(), robot.state.work_j.copy()
     for step in range(steps):
         measurement = measure(robot)
         goal = guide.goal(robot.state.centre_xy)
@@ -141,9 +138,7 @@ def drive(
             robot.step(command, n_substeps=pieces)
             if isinstance(controller, Pfl) and sample == samples:
                 wanted = controller.wanted(state)
-            now, done = robot.kinetic_energy(), robot.state.work_j.copy()
-            rows.append(_sample(robot, guide, wanted, now - energy - (done - work)))
-            energy, work = now, done
+            rows.append(_sample(robot, guide, wanted))
         if advance is not None and step % 50 == 0:
             advance(step / steps)
         if stop is not None and stop():
@@ -152,14 +147,14 @@ def drive(
     return Drive(time_s, *(np.stack(column) for column in zip(*rows, strict=True)))  # type: ignore[arg-type]
 
 
-def _sample(robot: SimulatedRobot, guide: Guide, wanted: FloatArray, gain: FloatArray) -> tuple[FloatArray, ...]:
+def _sample(robot: SimulatedRobot, guide: Guide, wanted: FloatArray) -> tuple[FloatArray, ...]:
     """Return the fields of ``Drive`` after the time, for one moment."""
     cross = guide.state["cross_track_m"] if isinstance(guide, PathGuide) else np.full(robot.n_worlds, np.nan)
     reached = guide.index if isinstance(guide, TargetSequence) else np.zeros(robot.n_worlds, np.int64)
     s = robot.state
     parts = (
         s.centre_xy, s.centre_vel, s.link_angle, wanted, s.joint_torque, s.muscle_pressure,
-        s.penetration_m, gain, cross, reached,
+        s.penetration_m, cross, reached,
     )  # fmt: skip
     return tuple(np.array(values) for values in parts)
 

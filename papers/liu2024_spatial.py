@@ -10,9 +10,10 @@ docs/spatial.md says what else is ours.
 
 from __future__ import annotations
 
-import argparse
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -104,106 +105,62 @@ def play(
 
     ``wound``: the robot begins wound around the z axis, bent as this gait at phase 0; None: straight on the ground.
     """
-    places = grounds or [GroundSpec()]
-    runs = [_play(spec, gait, ground, periods, settling, wound) for ground in places]
+    runs = [_play(spec, gait, ground, periods, settling, wound) for ground in grounds or [GroundSpec()]]
     means: dict[str, Any] = {name: float(np.mean([getattr(run, name) for run in runs])) for name in Run._fields[:5]}
     return runs[0]._replace(**means)
 
 
 def _play(
-    spec: SpatialSpec,
-    gait: GaitMode,
-    ground: GroundSpec,
-    periods: int,
-    settling: int,
-    wound: GaitMode | None,
+    spec: SpatialSpec, gait: GaitMode, ground: GroundSpec, periods: int, settling: int, wound: GaitMode | None
 ) -> Run:
     spec = replace(spec, control_dt_s=CONTROL_DT_S)
-    robot = SpatialRobot(spec, 1, 1, ground)
-    still, one = np.zeros((1, spec.n_joints)), np.ones(1, bool)
-    controller = Multimodal(MultimodalConfig(), spec)
+    robot, sensors = SpatialRobot(spec, 1, 1, ground), SpatialSensors(SensorConfig(), 1, spec.n_joints)
+    controller, one = Multimodal(MultimodalConfig(), spec), np.ones(1, bool)
     state = controller.initial_state(1)
     if wound is None:
-        robot.set_shape(still, np.zeros(1), np.zeros((1, 2)), "centre")
-        lift = ground.height_m if ground.kind in ("grass", "rocks") else 0.0
-        robot.state.physics[:, 3] += lift
+        robot.set_shape(np.zeros((1, spec.n_joints)), np.zeros(1), np.zeros((1, 2)), "centre")
+        robot.state.physics[:, 3] += ground.height_m if ground.kind in ("grass", "rocks") else 0.0
     else:
         controller.set_gait(state, one, wound, 0.0)
         for name in ("rho", "psi", "omega"):
             state[name][:] = state[f"{name}_goal"]
         state["begun"][:] = 1.0
-        angle_now = controller.reference(state)
-        pose = wind_pose(spec, angle_now[0])
-        origin = pose.origin + np.array([0.0, 0.0, LOWEST_M])
-        robot.set_pose(angle_now, quaternion_of(pose.rotation)[None], origin[None])
+        bent = controller.reference(state)
+        pose = wind_pose(spec, bent[0])
+        robot.set_pose(bent, quaternion_of(pose.rotation)[None], (pose.origin + np.array([0.0, 0.0, LOWEST_M]))[None])
     controller.set_gait(state, one, gait)
-    sensors = SpatialSensors(SensorConfig(), 1, spec.n_joints)
     goal = Goal(np.zeros((1, 2)), np.zeros(1, bool))
-    sample = sensors.measure(robot)
-    period = 2.0 * math.pi / abs(gait.frequency_rad_s)
-    n_period = round(period / CONTROL_DT_S)
-    place: list[list[float]] = []
-    heading: list[float] = []
-    torque: list[float] = []
-    angle: list[FloatArray] = []
-    for step in range((settling + periods) * n_period):
-        reference = controller.command(sample, goal, state, CONTROL_DT_S)
+    omega = abs(gait.frequency_rad_s)
+    n_period = round(2.0 * math.pi / omega / CONTROL_DT_S)
+    rows: list[FloatArray] = []
+    for _ in range((settling + periods) * n_period):
+        reference = controller.command(sensors.measure(robot), goal, state, CONTROL_DT_S)
         robot.step(reference)
-        sample = sensors.measure(robot)
-        if step >= settling * n_period - 1:
-            place.append([*robot.state.centre_xy[0], robot.state.centre_z[0]])
-            heading.append(robot.state.heading[0])
-            torque.append(np.abs(robot.torques[0]).max())
-            angle.append(np.concatenate([robot.joint_angle()[0], reference[0], robot.state.joint_torque[0]]))
-    way = np.array(place[-1]) - place[0]
-    duration = (len(place) - 1) * CONTROL_DT_S
-    velocity = way[:2] / duration / abs(gait.frequency_rad_s)
-    ahead = np.array([math.cos(heading[0]), math.sin(heading[0])])
-    left = np.array([-ahead[1], ahead[0]])
-    turned = np.unwrap(heading)
-    last = np.array(angle)[-n_period:]
-    j = spec.n_joints
+        s, largest = robot.state, np.abs(robot.torques[0]).max()
+        place = [*s.centre_xy[0], s.centre_z[0], s.heading[0], largest]
+        rows.append(np.concatenate([place, robot.joint_angle()[0], reference[0], s.joint_torque[0]]))
+    counted = np.array(rows[settling * n_period - 1 :])
+    way, heading = counted[-1, :3] - counted[0, :3], counted[0, 3]
+    velocity = way[:2] / ((len(counted) - 1) * CONTROL_DT_S) / omega
+    ahead = np.array([math.cos(heading), math.sin(heading)])
+    turned = np.unwrap(counted[:, 3])
+    angle, aim, torque = np.split(counted[-n_period:, 5:], 3, axis=1)
     return Run(
-        float(np.hypot(*velocity)), float(velocity @ ahead), float(velocity @ left), abs(float(turned[-1] - turned[0])),
-        float(np.max(torque[1:])), float(np.ptp(last[:, :j], axis=0).max()), float(way[2]),
-        np.array([CONTROL_DT_S * i for i in range(n_period)]), last[:, :j], last[:, j : 2 * j], last[:, 2 * j :],
+        float(np.hypot(*velocity)), float(velocity @ ahead), float(velocity @ [-ahead[1], ahead[0]]),
+        abs(float(turned[-1] - turned[0])), float(counted[1:, 4].max()), float(np.ptp(angle, axis=0).max()),
+        float(way[2]), CONTROL_DT_S * np.arange(float(n_period)), angle, aim, torque,
     )  # fmt: skip
-
-
-def arc_speed(radius_m: float) -> float:
-    """Return the speed over omega [m/rad] at which dry friction lets an arc of Snake Robot III roll.
-
-    A link at the angle psi from the middle of the arc rolls along its own normal n(psi) by its radius r; all move with
-    one velocity v along n(0). Dry friction pulls along -(v n(0) - r n(psi)), whatever the slip: v is where that sums to
-    zero. A small arc closes to a ring, whose links pull against each other.
-    """
-    spec = load_spatial_robot(ROBOT)
-    half = min(0.5 * spec.length_m / radius_m, math.pi)
-    psi = (np.arange(4000) + 0.5) / 4000 * half
-
-    def pull(share: float) -> float:
-        slip = np.sqrt(1.0 + share**2 - 2.0 * share * np.cos(psi))
-        return float(((np.cos(psi) - share) / np.maximum(slip, 1e-9)).mean())
-
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if pull(middle) > 0.0 else (low, middle)
-    return spec.radius_m * low
 
 
 class Results(NamedTuple):
     """Results of the study."""
 
-    quick: bool
     experiments: dict[str, Run]
     simulations: dict[str, Run]
     backwards: Run
     """TWL with positive frequency."""
     fit: dict[float, float]
     """Speed of CL over omega by friction of the axles."""
-    wide_arc: dict[str, Run]
-    """ARL with the radius of the simulations, 2 m, with the servos' limits; with 1 m and without them."""
     ground: dict[str, Run]
     published_spiral: Run
     """SRL on the pole with the paper's radius, gains and friction, on cylinders."""
@@ -224,11 +181,6 @@ def free_robot(spec: SpatialSpec, mode: str) -> SpatialSpec:
     return replace(free, section="box") if mode in ("TWL", "SRL") else free
 
 
-def strong_robot(spec: SpatialSpec) -> SpatialSpec:
-    """Return the robot with servos whose torque has no limit, and stiffer."""
-    return replace(spec, actuator=replace(spec.actuator, torque_limit_nm=math.inf, kp=500.0, kd=5.0))
-
-
 def climb(spec: SpatialSpec, published: bool, periods: int) -> Run:
     """Wind the robot around the pole and roll: with the paper's spiral, gains and friction, or with our grip.
 
@@ -245,19 +197,13 @@ def climb(spec: SpatialSpec, published: bool, periods: int) -> Run:
     return play(plain, gait, [pole], periods, 1, replace(GAITS["SRL"], spiral_radius_m=START_RADIUS_M))
 
 
-def _experiment(options: argparse.Namespace, advance: Advance) -> Results:
-    quick = options.quick
+def _experiment(quick: bool, advance: Advance) -> Results:
     spec = load_spatial_robot(ROBOT)
     periods = 2 if quick else 4
     advance(0.0, "experiments")
     experiments: dict[str, Run] = {
         mode: play(servo_robot(spec, mode, FLOOR, AXLE), gait, None, periods * (2 if mode == "ARL" else 1))
         for mode, gait in EXPERIMENTS.items()
-    }
-    arc = GAITS["ARL"]
-    wide_arc = {
-        "limited": play(servo_robot(spec, "ARL", FLOOR), arc, None, 2 * periods),
-        "unlimited": play(strong_robot(servo_robot(spec, "ARL", FLOOR)), EXPERIMENTS["ARL"], None, 2 * periods),
     }
     advance(0.25, "friction of the axles")
     scanned = (AXLE,) if quick else SCANNED_AXLES
@@ -280,7 +226,7 @@ def _experiment(options: argparse.Namespace, advance: Advance) -> Results:
         ground[name] = play(
             servo_robot(spec, name[:3], OUTDOORS), gait, grounds, periods * (2 if name[0] == "A" else 1)
         )
-    return Results(quick, experiments, simulations, backwards, fit, wide_arc, ground, published)
+    return Results(experiments, simulations, backwards, fit, ground, published)
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
@@ -293,26 +239,17 @@ def _ratio(results: Results, mode: str) -> Finding:
         f"{mode} {runs[mode].speed_m_per_rad:.4f}, CL {runs['CL'].speed_m_per_rad:.4f} m/rad; measured "
         f"{MEASURED[mode]:g} and {MEASURED['CL']:g}"
     )
-    if mode == "ARL":
-        wide = {name: run.speed_m_per_rad for name, run in results.wide_arc.items()}
-        note += (
-            f". Dry friction lets an arc of 1 m slip: at most {arc_speed(1.0):.4f} m/rad, of 2 m {arc_speed(2.0):.4f}. "
-            f"With the 2 m of Table 3: {wide['limited']:.4f}; with 1 m and servos of unlimited torque "
-            f"{wide['unlimited']:.4f}"
-        )
     return Finding(None, note, ratio)
 
 
-@claim("SWL makes 0.554 of CL's speed over omega (experiment)", "Section 5.2, Fig. 16", 0.1415 / 0.2553, "",
-       RATIO_TOLERANCE)  # fmt: skip
-def _side_winding(results: Results) -> Finding:
-    return _ratio(results, "SWL")
-
-
-@claim("ARL makes 0.171 of CL's speed over omega (experiment)", "Section 5.2, Fig. 16", 0.0437 / 0.2553, "",
-       RATIO_TOLERANCE)  # fmt: skip
-def _arc_rolling(results: Results) -> Finding:
-    return _ratio(results, "ARL")
+_MEASURED = "Section 5.2, Fig. 16"
+_side_winding, _arc_rolling = (
+    claim(text, _MEASURED, MEASURED[mode] / MEASURED["CL"], "", RATIO_TOLERANCE)(partial(_ratio, mode=mode))
+    for text, mode in (
+        ("SWL makes 0.554 of CL's speed over omega (experiment)", "SWL"),
+        ("ARL makes 0.171 of CL's speed over omega (experiment)", "ARL"),
+    )
+)
 
 
 @claim("CL is the fastest of the five gaits (simulation)", "Section 5.1, Fig. 14a")
@@ -372,45 +309,30 @@ def _climbs(results: Results) -> Finding:
     return Finding(grade(published > 0.05, rise > 0.05), note, rise)
 
 
-@claim("On complex ground SWL is faster than ARL at the same frequency, overall", "Section 5.3, Fig. 18a")
-def _faster(results: Results) -> Finding:
-    speed = {name: run.speed_m_per_rad for name, run in results.ground.items()}
-    pairs = [speed[f"SWL{i}"] > speed[f"ARL{i}"] for i in range(1, 5)]
-    note = ", ".join(f"{name} {value:.3f}" for name, value in speed.items()) + " m/rad"
-    return Finding(grade(all(pairs), any(pairs)), note)
+def _on_ground(results: Results, name: str, unit: str, pairs: str) -> Finding:
+    """Judge that a quantity is larger in the first run of each pair, such as ``SWL1>SWL3``, than in the second."""
+    value = {run: float(getattr(result, name)) for run, result in results.ground.items()}
+    holds = [value[first] > value[second] for first, second in (pair.split(">") for pair in pairs.split())]
+    listed = ", ".join(f"{run} {number:.3f}" for run, number in value.items())
+    return Finding(grade(all(holds), any(holds)), f"{listed} {unit}; both fields (1, 2: grass; 3, 4: rocks) are ours")
 
 
-@claim("SWL is faster on grass than on rocks (SWL1 > SWL3, SWL2 > SWL4)", "Section 5.3")
-def _grass(results: Results) -> Finding:
-    return _compare_ground(results, "SWL", 1.0)
-
-
-@claim("ARL is faster on rocks than on grass (ARL3 > ARL1, ARL4 > ARL2)", "Section 5.3")
-def _rocks(results: Results) -> Finding:
-    return _compare_ground(results, "ARL", -1.0)
-
-
-def _compare_ground(results: Results, mode: str, sign: float) -> Finding:
-    speed = [results.ground[f"{mode}{i}"].speed_m_per_rad for i in range(1, 5)]
-    holds = [sign * (speed[0] - speed[2]) > 0.0, sign * (speed[1] - speed[3]) > 0.0]
-    note = f"grass {speed[0]:.3f}, {speed[1]:.3f}; rocks {speed[2]:.3f}, {speed[3]:.3f} m/rad; both fields are ours"
-    return Finding(grade(all(holds), any(holds)), note)
-
-
-@claim("The joint torque of SWL is generally greater than that of ARL", "Section 5.3, Fig. 18b")
-def _ground_torque(results: Results) -> Finding:
-    torque = {name: run.largest_nm for name, run in results.ground.items()}
-    pairs = [torque[f"SWL{i}"] > torque[f"ARL{i}"] for i in range(1, 5)]
-    note = ", ".join(f"{name} {value:.2f}" for name, value in torque.items()) + " N m, of 8.34 at most"
-    return Finding(grade(all(pairs), any(pairs)), note)
-
-
-@claim("ARL keeps its direction better on rocks than on grass", "Section 5.3")
-def _direction(results: Results) -> Finding:
-    turn = [math.degrees(results.ground[f"ARL{i}"].turn_rad) for i in range(1, 5)]
-    holds = [turn[2] < turn[0], turn[3] < turn[1]]
-    note = f"change of heading: grass {turn[0]:.0f}, {turn[1]:.0f}; rocks {turn[2]:.0f}, {turn[3]:.0f} degrees"
-    return Finding(grade(all(holds), any(holds)), note)
+_SIDE_BY_SIDE = "SWL1>ARL1 SWL2>ARL2 SWL3>ARL3 SWL4>ARL4"
+_GROUND = tuple(
+    claim(text, source)(partial(_on_ground, name=name, unit=unit, pairs=pairs))
+    for text, source, name, unit, pairs in (
+        ("On complex ground SWL is faster than ARL at the same frequency, overall", "Section 5.3, Fig. 18a",
+         "speed_m_per_rad", "m/rad", _SIDE_BY_SIDE),
+        ("SWL is faster on grass than on rocks (SWL1 > SWL3, SWL2 > SWL4)", "Section 5.3",
+         "speed_m_per_rad", "m/rad", "SWL1>SWL3 SWL2>SWL4"),
+        ("ARL is faster on rocks than on grass (ARL3 > ARL1, ARL4 > ARL2)", "Section 5.3",
+         "speed_m_per_rad", "m/rad", "ARL3>ARL1 ARL4>ARL2"),
+        ("The joint torque of SWL is generally greater than that of ARL", "Section 5.3, Fig. 18b",
+         "largest_nm", "N m, of 8.34 at most", _SIDE_BY_SIDE),
+        ("ARL keeps its direction better on rocks than on grass", "Section 5.3",
+         "turn_rad", "rad of change of heading", "ARL1>ARL3 ARL2>ARL4"),
+    )
+)  # fmt: skip
 
 
 # --- tables and figures ----------------------------------------------------------------------------------------------
@@ -420,8 +342,8 @@ def _runs_table(results: Results) -> Table:
     rows: list[list[Cell]] = [
         [what, mode, run.speed_m_per_rad, run.along_m_per_rad, run.left_m_per_rad, math.degrees(run.turn_rad),
          run.largest_nm, math.degrees(run.motion_rad), run.rise_m]
-        for what, runs in (("experiment", results.experiments), ("other arc", results.wide_arc),
-                           ("simulation", results.simulations), ("complex ground", results.ground))
+        for what, runs in (("experiment", results.experiments), ("simulation", results.simulations),
+                           ("complex ground", results.ground))
         for mode, run in runs.items()
     ]  # fmt: skip
     columns = ["run", "gait", "speed / omega [m/rad]", "along [m/rad]", "to the left [m/rad]", "turn [deg]",
@@ -435,7 +357,10 @@ def _fit_table(results: Results) -> Table:
     return Table("axles", "CL against the friction of the wheels' axles", columns, [*results.fit.items()], note)
 
 
-def _curves(canvas: Canvas, runs: dict[str, Run]) -> None:
+def _draw_curves(canvas: Canvas, results: Results, group: str, modes: Sequence[str] = ()) -> None:
+    """Draw all runs of a group of ``Results``, or these modes."""
+    every: dict[str, Run] = getattr(results, group)
+    runs = {mode: every[mode] for mode in modes or every}
     axes = canvas.subplots(2, len(runs), sharex="col", squeeze=False)
     for column, (mode, run) in enumerate(runs.items()):
         for joint in range(run.angle_rad.shape[1] - 1, -1, -1):
@@ -449,18 +374,6 @@ def _curves(canvas: Canvas, runs: dict[str, Run]) -> None:
         axes[1, column].set_xlabel("time in the last period [s]")
     axes[0, 0].set_ylabel("joint angle [deg]")
     axes[1, 0].set_ylabel("joint torque [N m]")
-
-
-def _draw_simulated(canvas: Canvas, results: Results) -> None:
-    _curves(canvas, results.simulations)
-
-
-def _draw_experiments(canvas: Canvas, results: Results) -> None:
-    _curves(canvas, results.experiments)
-
-
-def _draw_ground(canvas: Canvas, results: Results) -> None:
-    _curves(canvas, {name: results.ground[name] for name in ("SWL1", "SWL3", "ARL1", "ARL3")})
 
 
 def _draw_bars(canvas: Canvas, results: Results) -> None:
@@ -484,17 +397,15 @@ def _draw_bars(canvas: Canvas, results: Results) -> None:
 
 FIGURES = (
     figure("simulated_curves", "Joint positions and torques in one period of the simulations: yaw joints green, pitch "
-           "joints purple, from the head dark to light; references dashed (beside Fig. 13)", _draw_simulated,
-           (15.0, 6.0)),
-    figure("experiment_curves", "The same with the servos' limits (beside Fig. 15)", _draw_experiments, (10.0, 6.0)),
-    figure("ground_curves", "The same on grass (1) and rocks (3) (beside Fig. 17)", _draw_ground, (13.0, 6.0)),
+           "joints purple, from the head dark to light; references dashed (beside Fig. 13)",
+           partial(_draw_curves, group="simulations"), (15.0, 6.0)),
+    figure("experiment_curves", "The same with the servos' limits (beside Fig. 15)",
+           partial(_draw_curves, group="experiments"), (10.0, 6.0)),
+    figure("ground_curves", "The same on grass (1) and rocks (3) (beside Fig. 17)",
+           partial(_draw_curves, group="ground", modes=("SWL1", "SWL3", "ARL1", "ARL3")), (13.0, 6.0)),
     figure("speeds_and_torques", "Speeds and largest torques of the five gaits (beside Fig. 14), speeds beside the "
            "measured ones (beside Fig. 16)", _draw_bars, (13.0, 4.0)),
 )  # fmt: skip
-
-
-def _data(results: Results) -> dict[str, Any]:
-    return {"quick": results.quick, "floor": FLOOR, "axle": AXLE, "outdoors": OUTDOORS}
 
 
 STUDY = Study(
@@ -502,13 +413,12 @@ STUDY = Study(
     title="SnakeSys in space: five gaits of Snake Robot III on flat and rough ground and on a pole",
     citation="X. Liu, Y. Zang, Z. Gao: Bio-Inspired Multimodal Motion Gait Control of Snake Robots with Environmental "
     "Adaptability Based on ROS. Electronics 13(17), 3437, 2024. doi:10.3390/electronics13173437",
-    quick="two periods of each gait, one field of each ground",
     experiment=_experiment,
     claims=(
         _side_winding, _arc_rolling, _fastest, _torque_order, _spiral_torque, _alike, _motion, _forward, _climbs,
-        _faster, _grass, _rocks, _ground_torque, _direction,
+        *_GROUND,
     ),
     tables=(_runs_table, _fit_table),
     figures=FIGURES,
-    data=_data,
+    data=lambda _: {"floor": FLOOR, "axle": AXLE, "outdoors": OUTDOORS},
 )  # fmt: skip

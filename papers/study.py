@@ -1,4 +1,4 @@
-"""Study of one paper: its published experiment, with options, claims, tables and figures.
+"""Study of one paper: its published experiment, with claims, tables and figures.
 
 The package of each study holds ``STUDY``, a record of the function that runs the experiment once (``experiment``)
 and of those that process its results. The command line, the JSON and the report use nothing else of it.
@@ -6,21 +6,20 @@ and of those that process its results. The command line, the JSON and the report
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
-from snake_gym.config import ConfigError, choose
-from snake_gym.config.errors import show
+from snake_gym.config import choose
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 Verdict = Literal["reproduced", "by construction", "partly", "not"]
 """By construction: the rerun could not have given anything else, so its agreement says nothing about the paper."""
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 Advance = Callable[[float, str], None]
 """Function that is called now and then with (share done from 0 to 1, current activity)."""
 Cell = float | str | None
@@ -34,7 +33,6 @@ CATALOGUE = {
     "liu2024": "Hopf oscillators as pattern generator, creeping gait of SnakeSys",
     "liu2024_spatial": "five gaits of Snake Robot III in space, on rough ground and a pole",
     "wang": "partial feedback linearisation, contacts with many obstacles",
-    "faults": "no paper: fault-aware baselines, failure detection and recovery",
 }
 """Studies in the order of the report: name, which is also that of the package, and subject in one line."""
 
@@ -42,9 +40,6 @@ CATALOGUE = {
 def load_study(name: str) -> Study[Any]:
     """Import and return the study called ``name``. Raises ConfigError if there is none."""
     return cast("Study[Any]", importlib.import_module(f"papers.{choose(name, CATALOGUE, 'paper')}").STUDY)
-
-
-# --- what comes out --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -64,8 +59,6 @@ class Claim:
     """Largest relative deviation that counts as reproduced; None if the verdict rests on other grounds."""
     note: str = ""
     """Numbers that the verdict rests on, or the reason why the claim does not hold."""
-    own: bool = False
-    """True for a statement of ours, which the paper does not make; the counts of claims leave it out."""
 
     @property
     def deviation(self) -> float | None:
@@ -80,7 +73,7 @@ class Table:
     """Table of rows under headings that name the unit; numbers stay numbers (formatted where they are shown)."""
 
     name: str
-    """Short name for file names and JSON, such as ``arrivals``."""
+    """Short name, such as ``arrivals``."""
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -108,11 +101,6 @@ class Outcome:
     figures: Sequence[Figure] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     """Further JSON-able data: the settings of the run, its seeds."""
-    single_runs: Sequence[Mapping[str, Any]] | None = None
-    """Rows of single runs, if the user asked for these in place of the study; ``--json`` then writes these alone."""
-
-
-# --- how a study is put down -----------------------------------------------------------------------------------------
 
 
 class Finding(NamedTuple):
@@ -130,7 +118,6 @@ def claim(
     published: float | None = None,
     unit: str = "",
     tolerance: float | None = None,
-    own: bool = False,
     built: bool = False,
 ) -> Callable[[Callable[[Results], Finding]], Callable[[Results], Claim]]:
     """Return a decorator that makes a claim of a function which measures it: see ``Claim`` and ``compare``."""
@@ -140,8 +127,8 @@ def claim(
             verdict, note, measured = measure(results)
             if verdict is None:
                 assert published is not None and measured is not None and tolerance is not None
-                return compare(text, source, published, measured, unit, tolerance, note, own, built)
-            return Claim(text, source, verdict, published, measured, unit, tolerance, note, own)
+                return compare(text, source, published, measured, unit, tolerance, note, built)
+            return Claim(text, source, verdict, published, measured, unit, tolerance, note)
 
         return judge
 
@@ -156,7 +143,6 @@ def compare(
     unit: str,
     tolerance: float,
     note: str = "",
-    own: bool = False,
     built: bool = False,
 ) -> Claim:
     """Return a claim about a number: reproduced within relative ``tolerance``, partly within 3 times it, else not.
@@ -166,7 +152,7 @@ def compare(
     off = abs(measured / published - 1.0) if published else abs(measured)
     verdict = grade(off <= tolerance, off <= 3.0 * tolerance) if math.isfinite(measured) else "not"
     verdict = grade_built(True) if built and verdict == "reproduced" else verdict
-    return Claim(text, source, verdict, published, measured, unit, tolerance, note, own)
+    return Claim(text, source, verdict, published, measured, unit, tolerance, note)
 
 
 def grade(holds: object, nearly: object = False) -> Verdict:
@@ -183,46 +169,7 @@ def figure(
     name: str, caption: str, draw: Callable[[Canvas, Results], None], size_inch: tuple[float, float] = (8.0, 4.5)
 ) -> Callable[[Results], Figure]:
     """Return a maker of a figure of every run: see ``Figure``; ``draw`` also gets the results."""
-
-    def make(results: Results) -> Figure:
-        def draw_results(canvas: Canvas) -> None:
-            draw(canvas, results)
-
-        return Figure(name, caption, draw_results, size_inch)
-
-    return make
-
-
-class Option(NamedTuple):
-    """Option of a study on the command line."""
-
-    flag: str
-    help: str
-    read: Callable[[str, str], Any]
-    """Function that reads the user's text, given that and the flag; raises ConfigError."""
-    default: str | None = None
-    group: tuple[str, str] | None = None
-    """Title and description of its group in the help."""
-
-
-def number(expected: str, low: float, high: float = math.inf, whole: bool = False) -> Callable[[str, str], Any]:
-    """Return a reader of a number from ``low`` to ``high``; ``expected`` describes it in words."""
-
-    def read(text: str, flag: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not low <= value <= high or (whole and not value.is_integer()):
-            raise ConfigError(f"{flag} is {show(text)}; expected {expected}")
-        return int(value) if whole else value
-
-    return read
-
-
-def one_of(*choices: str) -> Callable[[str, str], Any]:
-    """Return a reader of one of the words ``choices``."""
-    return lambda text, flag: choose(text, choices, flag)
+    return lambda results: Figure(name, caption, lambda canvas: draw(canvas, results), size_inch)
 
 
 @dataclass(frozen=True)
@@ -233,41 +180,19 @@ class Study(Generic[Results]):
     """Author and year, as on the command line."""
     title: str
     citation: str
-    quick: str
-    """Help for ``--quick``: a run of seconds that shows the same with less data."""
-    experiment: Callable[[argparse.Namespace, Advance], Results | Outcome]
-    """Function that runs everything with the read options; returns an Outcome if only single runs were asked for."""
-    claims: Sequence[Callable[[Results], Claim | Iterable[Claim]]]
+    experiment: Callable[[bool, Advance], Results]
+    """Function that runs everything; its first argument is True for a quick run that shows the same with less data."""
+    claims: Sequence[Callable[[Results], Claim | list[Claim]]]
     tables: Sequence[Callable[[Results], Table]]
-    figures: Sequence[Callable[[Results], Figure | Iterable[Figure]]]
+    figures: Sequence[Callable[[Results], Figure | list[Figure]]]
     data: Callable[[Results], Mapping[str, Any]]
     """Function of further data for the record, such as seeds and settings."""
-    options: Sequence[Option] = ()
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the study's own options to a parser, as text."""
-        parser.add_argument("--quick", action="store_true", help=self.quick)
-        groups: dict[tuple[str, str] | None, Any] = {None: parser}
-        for option in self.options:
-            if option.group is not None and option.group not in groups:
-                groups[option.group] = parser.add_argument_group(*option.group)
-            groups[option.group].add_argument(option.flag, default=option.default, help=option.help)
-
-    def run(self, options: argparse.Namespace, advance: Advance) -> Outcome:
-        """Run the study again. Raises ConfigError for options that the user has to correct."""
-        values = vars(options).copy()
-        for option in self.options:
-            name = option.flag.removeprefix("--").replace("-", "_")
-            values[name] = None if values.get(name) is None else option.read(values[name], option.flag)
-        results = self.experiment(argparse.Namespace(**values), advance)
-        if isinstance(results, Outcome):
-            return results
-        return Outcome(
-            _all(Claim, self.claims, results),
-            [table(results) for table in self.tables],
-            _all(Figure, self.figures, results),
-            self.data(results),
-        )
+    def run(self, quick: bool, advance: Advance) -> Outcome:
+        """Run the study again."""
+        results = self.experiment(quick, advance)
+        tables = [table(results) for table in self.tables]
+        return Outcome(_all(self.claims, results), tables, _all(self.figures, results), self.data(results))
 
 
 def stage(advance: Advance, begin: float, end: float, doing: str = "") -> Callable[..., None]:
@@ -275,8 +200,6 @@ def stage(advance: Advance, begin: float, end: float, doing: str = "") -> Callab
     return lambda share, what=doing: advance(begin + (end - begin) * share, what)
 
 
-def _all(
-    kind: type[Item], makers: Sequence[Callable[[Results], Item | Iterable[Item]]], results: Results
-) -> list[Item]:
+def _all(makers: Sequence[Callable[[Results], Item | list[Item]]], results: Results) -> list[Item]:
     made = [maker(results) for maker in makers]
-    return [item for some in made for item in ([some] if isinstance(some, kind) else cast("Iterable[Item]", some))]
+    return [item for some in made for item in (some if isinstance(some, list) else [some])]

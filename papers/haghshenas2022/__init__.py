@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import numpy as np
 
+from papers.haghshenas2022 import runs
 from papers.haghshenas2022.figures import FIGURES
-from papers.haghshenas2022.runs import (
-    CONTROLLER,
-    CORNER_FORCE_N,
-    CORNER_M,
-    FORCE_N,
-    LOOKAHEAD_M,
-    PUBLISHED,
-    RISE_S,
-    SHARP,
-    SPEED_M_S,
-    PathName,
-    PathRun,
-    Results,
-    examine,
-    follow,
-    gait_speed,
-    length_range_mm,
-    lengths_of_gait,
-    pattern_of_table,
-)
+from papers.haghshenas2022.runs import PUBLISHED, SPEED_M_S, PathName, PathRun, Results
 from papers.study import Advance, Cell, Claim, Finding, Study, Table, claim, compare, grade, grade_built, stage
 from snake_gym.robot.presets import MUSCLE
 
@@ -43,17 +24,15 @@ _QUICK_S = 35.0
 _STATES = 100
 
 
-def _experiment(options: argparse.Namespace, advance: Advance) -> Results:
-    circle_s, square_s = (_QUICK_S, _QUICK_S) if options.quick else (_CIRCLE_S, _SQUARE_S)
-    circle = follow("circle", "tangent", circle_s, CONTROLLER, stage(advance, 0.0, 0.2, "circle"))
-    ahead = stage(advance, 0.2, 0.4, "circle, look-ahead along the path")
-    inner = follow("circle", "path", circle_s, CONTROLLER, ahead)
-    square = follow("square", "path", square_s, CONTROLLER, stage(advance, 0.4, 0.65, "square"))
-    sharp = follow("square", "tangent", square_s, SHARP, stage(advance, 0.65, 0.9, "square, published guidance"))
+def _experiment(quick: bool, advance: Advance) -> Results:
+    circle_s, square_s = (_QUICK_S, _QUICK_S) if quick else (_CIRCLE_S, _SQUARE_S)
+    circle = runs.follow("circle", "tangent", circle_s, runs.CONTROLLER, stage(advance, 0.0, 0.2, "circle"))
+    square = runs.follow("square", "path", square_s, runs.CONTROLLER, stage(advance, 0.4, 0.65, "square"))
+    sharp = runs.follow(
+        "square", "tangent", square_s, runs.SHARP, stage(advance, 0.65, 0.9, "square, published guidance")
+    )
     advance(0.9, "gait and inverse")
-    patterns = (np.full(MUSCLE.n_joints, CONTROLLER["amplitude_rad"]), pattern_of_table())
-    speeds = [gait_speed(GAIT_RAD_S, pattern) for pattern in patterns]
-    return Results(circle, inner, square, sharp, speeds[0], speeds[1], patterns[1], examine(_STATES, 0))
+    return Results(circle, square, sharp, runs.gait_speed(GAIT_RAD_S), runs.examine(_STATES, 0))
 
 
 # --- claims, in the order of the paper -------------------------------------------------------------------------------
@@ -82,9 +61,7 @@ def _gait(results: Results) -> Finding:
     phase_s = 2.0 * np.pi / _frequency(results.circle)
     note = (
         "30 deg, 2 pi rad/s, 72 deg between neighbours, joint motion imposed: friction carries the robot no faster. "
-        f"With the amplitudes that Table 1 implies ({np.degrees(results.pattern_rad).min():.0f} to "
-        f"{np.degrees(results.pattern_rad).max():.0f} deg) it makes {results.pattern_m_s:.3f} m/s. At {SPEED_M_S} m/s "
-        f"the gait runs with a period of {phase_s:.2f} s in place of 1 s"
+        f"At {SPEED_M_S} m/s the gait runs with a period of {phase_s:.2f} s in place of 1 s"
     )
     return Finding(None, note, results.gait_m_s)
 
@@ -104,7 +81,7 @@ def _on(path: PathName) -> Callable[[Results], list[Claim]]:
         run, paper = getattr(results, path), PUBLISHED[path]
         note = "the gain from speed to frequency was chosen for it; the gait itself could start within one period"
         text = f"10-90 % rise of the speed on the {path}"
-        rise = compare(text, paper.source, RISE_S, run.rise_s, "s", 0.2, note, built=True)
+        rise = compare(text, paper.source, runs.RISE_S, run.rise_s, "s", 0.2, note, built=True)
         return [_mean_speed(run), _band(run), rise, _lengths(run)]
 
     return judge
@@ -132,15 +109,13 @@ def _band(run: PathRun) -> Claim:
 
 
 def _lengths(run: PathRun) -> Claim:
-    paper, (short, long) = PUBLISHED[run.path], length_range_mm(run)
+    paper, (short, long) = PUBLISHED[run.path], runs.length_range_mm(run)
     off = np.concatenate([short / paper.shortest_mm - 1.0, long / paper.longest_mm - 1.0])
     good, worst = int((np.abs(off) <= LENGTH_TOLERANCE).sum()), float(np.abs(off).max())
-    gait = np.concatenate([*lengths_of_gait()]) / np.concatenate([paper.shortest_mm, paper.longest_mm])
+    gait = np.concatenate([*runs.lengths_of_gait()]) / np.concatenate([paper.shortest_mm, paper.longest_mm])
     given = int((np.abs(gait - 1.0) <= LENGTH_TOLERANCE).sum())
-    text, verdict = (
-        f"Ranges of the muscles' lengths on the {run.path}",
-        grade(good == off.size, good >= 0.75 * off.size),
-    )
+    text = f"Ranges of the muscles' lengths on the {run.path}"
+    verdict = grade(good == off.size, good >= 0.75 * off.size)
     if verdict == "reproduced" and given >= off.size - 1:
         verdict = grade_built(True)
     note = (
@@ -162,7 +137,7 @@ def _stays(results: Results) -> Finding:
     return Finding(grade(run.deviation_m < 0.25 * length, run.deviation_m < length), note, run.deviation_m)
 
 
-@claim("The robot leaves the square by about 0.9 m at the corners", "Section 3.2", CORNER_M, "m", 0.2)
+@claim("The robot leaves the square by about 0.9 m at the corners", "Section 3.2", runs.CORNER_M, "m", 0.2)
 def _corner(results: Results) -> Finding:
     ours, published = results.square.deviation_m, results.published_square.deviation_m
     note = (
@@ -172,8 +147,8 @@ def _corner(results: Results) -> Finding:
     return Finding(None, note, published)
 
 
-@claim(f"Muscles pull with {FORCE_N[0]:g} to {FORCE_N[1]:g} N most of the way round the square", "Section 3.2, Fig. 10",
-       FORCE_N[1], "N")  # fmt: skip
+@claim("Muscles pull with 0.2 to 0.6 N most of the way round the square", "Section 3.2, Fig. 10",
+       runs.FORCE_N[1], "N")  # fmt: skip
 def _force(results: Results) -> Finding:
     run = results.square
     net = np.abs(run.net_force_n[run.settled])
@@ -182,29 +157,29 @@ def _force(results: Results) -> Finding:
         f"root mean square of the force that one muscle alone would need; median {np.median(net):.2f} N. Tensions are "
         f"{tension.min():.1f} to {tension.max():.1f} N, most of it co-contraction"
     )
-    return Finding(grade(rms <= FORCE_N[1], rms <= 3.0 * FORCE_N[1]), note, rms)
+    return Finding(grade(rms <= runs.FORCE_N[1], rms <= 3.0 * runs.FORCE_N[1]), note, rms)
 
 
-@claim("Corners take forces of the order of 10 N", "Section 3.2, Fig. 10", CORNER_FORCE_N, "N")
+@claim("Corners take forces of the order of 10 N", "Section 3.2, Fig. 10", runs.CORNER_FORCE_N, "N")
 def _corner_force(results: Results) -> Finding:
     run = results.square
     net = np.abs(run.net_force_n).max(axis=1)
     peak, sides = (float(net[run.settled & part].max()) for part in (run.at_corner, ~run.at_corner))
     note = (
-        f"largest net force within {LOOKAHEAD_M:g} m of a corner, {sides:.1f} N along the sides. Reproduced: within a "
-        "factor of 3, and twice as much as along the sides"
+        f"largest net force within {runs.LOOKAHEAD_M:g} m of a corner, {sides:.1f} N along the sides. Reproduced: "
+        "within a factor of 3, and twice as much as along the sides"
     )
-    alike = CORNER_FORCE_N / 3.0 <= peak <= 3.0 * CORNER_FORCE_N
+    alike = runs.CORNER_FORCE_N / 3.0 <= peak <= 3.0 * runs.CORNER_FORCE_N
     return Finding(grade(alike and peak >= 2.0 * sides, alike), note, peak)
 
 
 @claim("Lengths and forces stay within what pneumatic muscles can do", "Section 4")
 def _feasible(results: Results) -> Finding:
-    muscle, runs = MUSCLE.actuator.muscle, (results.circle, results.square)
-    lengths = [length for run in runs for length in length_range_mm(run)]
+    muscle, both = MUSCLE.actuator.muscle, (results.circle, results.square)
+    lengths = [length for run in both for length in runs.length_range_mm(run)]
     short, long = min(float(part.min()) for part in lengths), max(float(part.max()) for part in lengths)
-    tension = min(float(run.muscle_force_n.min()) for run in runs)
-    pressure = max(float(run.run.muscle_pressure.max()) for run in runs)
+    tension = min(float(run.muscle_force_n.min()) for run in both)
+    pressure = max(float(run.run.muscle_pressure.max()) for run in both)
     note = (
         f"lengths {short:.1f} to {long:.1f} mm (a muscle has {1e3 * muscle.shortest_m:.1f} to "
         f"{1e3 * muscle.longest_m:.0f}), least tension {tension:.1f} N, "
@@ -225,7 +200,7 @@ def _run_table(results: Results) -> Table:
         "joint error [deg]", "net force, rms [N]", "peak [N]",
     )  # fmt: skip
     rows: list[list[Cell]] = []
-    for run in (results.circle, results.inner, results.square, results.published_square):
+    for run in (results.circle, results.square, results.published_square):
         speed, net = run.speed[run.settled], np.abs(run.net_force_n)
         error = (run.run.wanted - run.run.joint_angle)[run.settled]
         rows.append(
@@ -236,8 +211,10 @@ def _run_table(results: Results) -> Table:
             ]
         )  # fmt: skip
     for name, paper in PUBLISHED.items():
-        off = CORNER_M if name == "square" else None
-        rows.append([name, "paper", paper.mean_m_s, paper.least_m_s, paper.most_m_s, RISE_S, off, None, None, None])
+        off = runs.CORNER_M if name == "square" else None
+        rows.append(
+            [name, "paper", paper.mean_m_s, paper.least_m_s, paper.most_m_s, runs.RISE_S, off, None, None, None]
+        )
     note = (
         "Speeds, errors and deviations: from 15 s on, 200 samples per second. Net force: what one muscle alone "
         "would have to pull with."
@@ -250,7 +227,7 @@ def _length_table(results: Results) -> Table:
     columns = ["path", "muscle", "shortest [mm]", "paper [mm]", "longest [mm]", "paper [mm]"]
     rows: list[list[Cell]] = []
     for run in (results.circle, results.square):
-        paper, (short, long) = PUBLISHED[run.path], length_range_mm(run)
+        paper, (short, long) = PUBLISHED[run.path], runs.length_range_mm(run)
         for joint in range(MUSCLE.n_joints):
             for side, name in ((1, "right"), (0, "left")):
                 values = (short, paper.shortest_mm, long, paper.longest_mm)
@@ -264,12 +241,11 @@ STUDY = Study(
     title="A planar snake driven by pneumatic muscles on a circle and a square",
     citation="M. Haghshenas-Jaryani: Dynamics and Computed-Muscle-Force Control of a Planar Muscle-Driven Snake Robot. "
     "Actuators 11(7), 194, 2022. doi:10.3390/act11070194",
-    quick="the first 35 s of each path",
     experiment=_experiment,
     claims=(
         _energy, _inverse, _gait, _on("circle"), _stays, _on("square"), _corner, _force, _corner_force, _feasible,
     ),
     tables=(_run_table, _length_table),
     figures=FIGURES,
-    data=lambda _: {"controller": CONTROLLER, "square_published_guidance": SHARP, "lookahead_m": LOOKAHEAD_M},
+    data=lambda _: {"controller": runs.CONTROLLER, "square_published_guidance": runs.SHARP},
 )  # fmt: skip

@@ -123,11 +123,9 @@ STIFF = replace(ROBOT, control_dt_s=0.001, actuator=ActuatorSpec(kind="position"
 """Robot whose joints move as they are told, 2 ms late, in place of muscles."""
 
 
-def gait_speed(frequency_rad_s: float, amplitude_rad: FloatArray, periods: int = 12) -> float:
-    """Return the mean speed [m/s] of the gait with imposed joint motion, over the last half of ``periods``.
-
-    ``amplitude_rad`` (J,) are the amplitudes of the joints' sines; the robot is free to turn and drift.
-    """
+def gait_speed(frequency_rad_s: float, periods: int = 12) -> float:
+    """Return the mean speed [m/s] of the gait with imposed joint motion, over the last half of ``periods``."""
+    amplitude_rad = np.full(MUSCLE.n_joints, GAIT["amplitude_rad"])
     robot, lag = _robot(STIFF), GAIT["phase_shift_rad"] * np.arange(MUSCLE.n_joints)
     step = 2.0 * math.pi / (frequency_rad_s * round(2.0 * math.pi / frequency_rad_s / STIFF.control_dt_s))
     place(robot, (amplitude_rad * np.sin(lag))[None], np.zeros(1), np.zeros((1, 2)))
@@ -146,18 +144,6 @@ def lengths_of_gait() -> tuple[FloatArray, FloatArray]:
     end = np.full((2, MUSCLE.n_joints), GAIT["amplitude_rad"]) * np.array([[-1.0], [1.0]])
     length = 1e3 * muscle_length(MUSCLE.actuator.muscle, end)
     return length.min(axis=0), length.max(axis=0)
-
-
-def pattern_of_table() -> FloatArray:
-    """Return the amplitudes (J,) [rad] whose longest and shortest muscles (eq. 8) come nearest to Table 1's."""
-    angle = np.radians(np.arange(0.0, 45.0, 0.1))
-    ends = 1e3 * muscle_length(MUSCLE.actuator.muscle, np.stack([-angle, angle])[..., None])[:, :, 0]
-    paper = PUBLISHED["circle"]
-    off = [
-        np.abs(ends.min(axis=0)[None] - paper.shortest_mm[:, None, :]),
-        np.abs(ends.max(axis=0)[None] - paper.longest_mm[:, None, :]),
-    ]
-    return np.asarray(angle[sum(part.sum(axis=2) for part in off).argmin(axis=1)])
 
 
 def _robot(spec: RobotSpec = ROBOT) -> SimulatedRobot:
@@ -215,8 +201,6 @@ _SMALL = 1e-9
 class Inverse(NamedTuple):
     """Effect of muscle forces on the eight accelerations of eq. 51, in S random states."""
 
-    singular: FloatArray
-    """(S, 8) singular values of the accelerations per muscle force, as shares of the largest; rows padded with 0."""
     rank: int
     """Largest rank found; eq. 48-49 need 8."""
     centre_share: float
@@ -246,14 +230,12 @@ def examine(n_states: int, seed: int) -> Inverse:
     for joint in range(j):
         pairs[:, joint, 2 * joint : 2 * joint + 2] = lever[:, joint]
     per_force = per_torque @ pairs
-    singular = np.linalg.svd(per_force, compute_uv=False)
-    share = singular / singular[:, :1]
     demand = rng.normal(0.0, 1.0, (n_states, j + 3, 1))
     met = per_force @ np.linalg.pinv(per_force, rcond=_SMALL) @ demand
     missed = np.linalg.norm(demand - met, axis=1)[:, 0] / np.linalg.norm(demand, axis=1)[:, 0]
     centre_share = float(np.abs(per_force[:, -2:]).max() / np.abs(per_force[:, :j]).max())
-    rank = int((share > _SMALL).sum(axis=1).max())
-    return Inverse(share, rank, centre_share, missed, _translation_energy())
+    rank = int(np.linalg.matrix_rank(per_force, rtol=_SMALL).max())
+    return Inverse(rank, centre_share, missed, _translation_energy())
 
 
 def _translation_energy() -> float:
@@ -268,18 +250,12 @@ class Results(NamedTuple):
 
     circle: PathRun
     """Circle by the published guidance."""
-    inner: PathRun
-    """Circle with look-ahead along the path."""
     square: PathRun
     """Square with look-ahead along the path."""
     published_square: PathRun
     """Square by the published guidance, with sharper turns."""
     gait_m_s: float
     """Speed of the gait with the amplitude and frequency of section 3, joint motion imposed."""
-    pattern_m_s: float
-    """Its speed with the amplitudes of ``pattern_rad``."""
-    pattern_rad: FloatArray
-    """(J,) [rad] amplitudes that the muscle lengths of Table 1 imply."""
     inverse: Inverse
 
 

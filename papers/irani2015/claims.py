@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from papers.irani2015.crawling import BIASES_RAD, FRONT, MIDDLE, N_JOINTS, REAR, Scan, best_bias, drift, three_degrees
+from papers.irani2015.crawling import BIASES_RAD, FRONT, MIDDLE, REAR, Scan, best_bias, drift, three_degrees
 from papers.study import Cell, Claim, Table, grade
 from snake_gym.robot.spec import FloatArray
 
@@ -34,8 +34,6 @@ Grades = NDArray[np.int64]
 class Judged(NamedTuple):
     """Claim judged over the scan."""
 
-    short: str
-    """Short name for the map."""
     text: str
     source: str
     grades: Grades
@@ -89,7 +87,7 @@ def judge_circles(scan: Scan) -> Judged:
     most = int(number.max())
     at = ranges(np.degrees(scan.shifts_rad[number == most]))
     note = f"At most {most} of the 5 failures circle, at {at}."
-    return Judged("J2-J6 circle", "Failures of J2 to J6 turn the robot in circles", "section 4", grades, note)
+    return Judged("Failures of J2 to J6 turn the robot in circles", "section 4", grades, note)
 
 
 def judge_widening(scan: Scan) -> Judged:
@@ -104,7 +102,7 @@ def judge_widening(scan: Scan) -> Judged:
             sizes = ", ".join(f"J{j} {d:.2f}" for j, d in zip(FRONT, row.tolist(), strict=True) if math.isfinite(d))
             notes.append(f"{shift:g} deg: {sizes} m")
     text = "The circles widen from J2 towards the middle"
-    return Judged("circles widen", text, "section 4", np.array(grades), "; ".join(notes) + ".")
+    return Judged(text, "section 4", np.array(grades), "; ".join(notes) + ".")
 
 
 def judge_second_joint(scan: Scan) -> Judged:
@@ -118,7 +116,7 @@ def judge_second_joint(scan: Scan) -> Judged:
     else:
         measured, note = math.nan, "No circles."
     text = "The robot circles on 0.56 m with J2 failed"
-    return Judged("J2: 0.56 m", text, "section 4, Fig. 10", grades, note, J2_DIAMETER_M, measured, "m")
+    return Judged(text, "section 4, Fig. 10", grades, note, J2_DIAMETER_M, measured, "m")
 
 
 def judge_forward(scan: Scan) -> Judged:
@@ -126,7 +124,7 @@ def judge_forward(scan: Scan) -> Judged:
     on = share(scan.forwards.goes_on, (MIDDLE, *REAR))
     grades = np.where((on == 1.0).all(axis=1), YES, np.where(on.mean(axis=1) >= 0.9, PARTLY, NO))
     note = f"Over all shifts and starts {100 * on.mean():.0f} % go on."
-    return Judged("J7-J13 go on", "Failures of J7 to J13 let the robot move on", "section 4", grades, note)
+    return Judged("Failures of J7 to J13 let the robot move on", "section 4", grades, note)
 
 
 def judge_middle_drift(scan: Scan) -> Judged:
@@ -140,7 +138,7 @@ def judge_middle_drift(scan: Scan) -> Judged:
         f"{d:g}: {w:.2f}" for d, w in zip(np.degrees(scan.shifts_rad).tolist(), worst.tolist(), strict=True)
     )
     note = f"Largest change of y after 3.18 m by shift [deg: m]: {shown} (paper 1.25 to 3)."
-    return Judged("J7 drifts", "With J7 failed the robot drifts 1 to 2 m to a side", "Fig. 11", grades, note)
+    return Judged("With J7 failed the robot drifts 1 to 2 m to a side", "Fig. 11", grades, note)
 
 
 def judge_rear_drift(scan: Scan) -> Judged:
@@ -150,7 +148,7 @@ def judge_rear_drift(scan: Scan) -> Judged:
     ratio = rear / np.where(middle > 0.0, middle, np.nan)
     grades = np.where(ratio <= SLIGHT, YES, np.where(ratio < 1.0, PARTLY, NO))
     note = f"Median drift of J8-J13 over J7's: {np.nanmin(ratio):.2f} to {np.nanmax(ratio):.2f}."
-    return Judged("J8-J13 drift less", "Failures behind J7 drift only slightly", "section 4", grades, note)
+    return Judged("Failures behind J7 drift only slightly", "section 4", grades, note)
 
 
 def judge_bias(scan: Scan) -> Judged:
@@ -169,7 +167,7 @@ def judge_bias(scan: Scan) -> Judged:
         f"the scanned biases is {np.median(sizes):g} deg in the median ({sizes.min():g} to {sizes.max():g})."
     )
     text = "A constant bias of 3 deg on all joints takes away most of J7's drift"
-    return Judged("3 deg cancels J7", text, "eq. 7, Fig. 13", grades, note)
+    return Judged(text, "eq. 7, Fig. 13", grades, note)
 
 
 def judge_backwards(scan: Scan) -> Judged:
@@ -186,7 +184,7 @@ def judge_backwards(scan: Scan) -> Judged:
         else "No front failure stops the robot."
     )
     text = "A failure near the head, driven backwards, acts like one near the tail"
-    return Judged("front, backwards", text, "section 5 (suggested, not tested)", grades, note)
+    return Judged(text, "section 5 (suggested, not tested)", grades, note)
 
 
 def judge_front_worse(scan: Scan) -> Judged:
@@ -194,7 +192,7 @@ def judge_front_worse(scan: Scan) -> Judged:
     front, rear = (share(scan.forwards.goes_on, joints).mean(axis=1) for joints in (FRONT, REAR))
     grades = np.where((front < rear) & (rear == 1.0), YES, np.where(front < rear, PARTLY, NO))
     note = f"Runs that go on over all shifts: J2-J6 {100 * front.mean():.0f} %, J8-J13 {100 * rear.mean():.0f} %."
-    return Judged("front is worse", "Failures in the front half are the critical ones", "section 4", grades, note)
+    return Judged("Failures in the front half are the critical ones", "section 4", grades, note)
 
 
 JUDGES: tuple[Callable[[Scan], Judged], ...] = (
@@ -213,18 +211,14 @@ def failure_table(result: Scan, name: str = "failures", title: str = "Every fail
     """Return a table with one row for each phase shift and joint; means and medians over the starts."""
     diameter, off, ahead, back = circles(result), drift(result), result.forwards, result.backwards
     rows: list[list[Cell]] = []
-    for i, shift in enumerate(np.degrees(result.shifts_rad).tolist()):
-        for joint in range(N_JOINTS + 1):
-            known = off[i, joint][np.isfinite(off[i, joint])]
-            shares = [float(100.0 * kind[i, joint].mean()) for kind in (ahead.goes_on, ahead.turns_back, ahead.stalls)]
-            rows.append(
-                [
-                    shift, "none" if joint == 0 else f"J{joint}", *shares,
-                    float(diameter[i, joint]) if math.isfinite(diameter[i, joint]) else None,
-                    float(ahead.speed_m_s[i, joint].mean()), float(np.median(known)) if known.size else None,
-                    float(100.0 * back.goes_on[i, joint].mean()), float(back.speed_m_s[i, joint].mean()),
-                ]
-            )  # fmt: skip
+    for (i, j), circle in np.ndenumerate(diameter):
+        known = off[i, j][np.isfinite(off[i, j])]
+        shares = [float(100.0 * kind[i, j].mean()) for kind in (ahead.goes_on, ahead.turns_back, ahead.stalls)]
+        rows.append([
+            float(np.degrees(result.shifts_rad[i])), f"J{j}" if j else "none", *shares, float(circle),
+            float(ahead.speed_m_s[i, j].mean()), float(np.median(known)) if known.size else None,
+            float(100.0 * back.goes_on[i, j].mean()), float(back.speed_m_s[i, j].mean()),
+        ])  # fmt: skip
     columns = (
         "phase shift [deg]", "failed joint", "moves on [%]", "turns back [%]", "stalls [%]", "circle [m]",
         "speed [m/s]", "drift [m]", "backwards: moves on [%]", "backwards: speed [m/s]",

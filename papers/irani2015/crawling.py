@@ -18,7 +18,7 @@ half a period are all there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -89,8 +89,6 @@ class Paths(NamedTuple):
     """(S + 1, R, 2) [m] head."""
     centre_xy: FloatArray
     """(S + 1, R, 2) [m] centre of mass."""
-    bias: FloatArray
-    """(S + 1, R) [rad] bias of an adaptive controller, else the trial's."""
     head_angle: FloatArray
     """(S + 1, R) [rad] direction of the head link, counter-clockwise."""
 
@@ -100,30 +98,17 @@ def our_joint(joint: int) -> int:
     return N_JOINTS + 1 - joint
 
 
-def crawl(
-    trials: Sequence[Trial],
-    n_periods: int,
-    controller: Mapping[str, float | str] | None = None,
-    spec: RobotSpec = SPEC,
-) -> Paths:
-    """Run every trial for ``n_periods`` of the usual gait, ``PERIOD_S``.
-
-    Args:
-        controller: settings of another controller than the plain serpenoid gait with the trials' bias; gait parameters
-            are the trials'.
-        spec: robot; ``IMPOSED`` for joints that follow exactly.
-    """
+def crawl(trials: Sequence[Trial], n_periods: int, spec: RobotSpec = SPEC) -> Paths:
+    """Run every trial for ``n_periods`` of the usual gait, ``PERIOD_S``; ``IMPOSED`` robots follow exactly."""
     n_trials = len(trials)
     shift, start, bias, joint, backwards, amplitude, frequency = (np.array(column) for column in zip(*(
         (t.shift_rad, t.start_rad, t.bias_rad, t.joint, t.backwards, t.amplitude_rad, t.frequency_rad_s) for t in trials
     ), strict=True))  # fmt: skip
-    gait = {"amplitude_rad": AMPLITUDE_RAD, "frequency_rad_s": FREQUENCY_RAD_S}
+    gait = {"kind": "serpenoid", "amplitude_rad": AMPLITUDE_RAD, "frequency_rad_s": FREQUENCY_RAD_S}
     frequency = np.where(backwards, -frequency, frequency)
-    per_world = {"phase_shift_rad": shift, "frequency_rad_s": frequency, "amplitude_rad": amplitude}
-    if controller is None:
-        control = make_controller({"kind": "serpenoid", **gait}, spec, {**per_world, "offset_rad": bias})
-    else:
-        control = make_controller({**controller, **gait}, spec, per_world)
+    control = make_controller(gait, spec, {
+        "phase_shift_rad": shift, "frequency_rad_s": frequency, "amplitude_rad": amplitude, "offset_rad": bias,
+    })  # fmt: skip
     state = control.initial_state(n_trials)
     state["phase"][:] = np.mod(start, 2.0 * math.pi)
     robot = SimulatedRobot(spec, n_trials)
@@ -133,15 +118,13 @@ def crawl(
     robot.set_shape(shape, -robot.state.link_angle.mean(axis=1), np.zeros((n_trials, 2)))
     for world in np.flatnonzero(joint):
         robot.faults.kind[world, our_joint(int(joint[world])) - 1] = FREE
-    return _record(robot, control, state, n_periods, bias)
+    return _record(robot, control, state, n_periods)
 
 
-def _record(
-    robot: SimulatedRobot, control: Controller, state: ControllerState, n_periods: int, bias: FloatArray
-) -> Paths:
+def _record(robot: SimulatedRobot, control: Controller, state: ControllerState, n_periods: int) -> Paths:
     n = robot.n_worlds
     shape = (n_periods * SAMPLES_PER_PERIOD + 1, n)
-    paths = Paths(np.empty((*shape, 2)), np.empty((*shape, 2)), np.empty(shape), np.empty(shape))
+    paths = Paths(np.empty((*shape, 2)), np.empty((*shape, 2)), np.empty(shape))
     streams, sensors = RandomStreams("crawling", n), SensorConfig()
     aimless = Goal(np.zeros((n, 2)), np.zeros(n, dtype=bool))
     every = COMMANDS_PER_PERIOD // SAMPLES_PER_PERIOD
@@ -150,7 +133,6 @@ def _record(
         if k % every == 0:
             row = k // every
             paths.head_xy[row], paths.centre_xy[row] = sample.head_xy_w, robot.state.centre_xy
-            paths.bias[row] = state.get("bias_rad", bias)
             paths.head_angle[row] = robot.state.link_angle[:, -1]
         if k < n_periods * COMMANDS_PER_PERIOD:
             robot.step(control.command(sample, aimless, state, robot.spec.control_dt_s))
@@ -172,8 +154,6 @@ class Motion(NamedTuple):
     """Largest change of course from that of the first period."""
     diameter_m: FloatArray
     """Diameter of the circle with that speed and the rate at which the course turns in the second half."""
-    course_rad: FloatArray
-    """Direction of travel over the last third, against the direction in which the robot pointed at the start."""
     finish_y_m: FloatArray
     """Height y of the head where it first crosses the finish line, against its start; NaN: it never does."""
 
@@ -195,7 +175,7 @@ def judge(paths: Paths, backwards: FloatArray | None = None) -> Motion:
 
     ``backwards`` (R,) marks trials driven tail first: their course and finish count along -x.
     """
-    front = np.zeros(paths.bias.shape[1]) if backwards is None else math.pi * np.asarray(backwards, dtype=np.float64)
+    sense = np.ones(paths.head_angle.shape[1]) if backwards is None else np.where(backwards, -1.0, 1.0)
     centre = paths.centre_xy[::SAMPLES_PER_PERIOD]
     moved = np.diff(centre, axis=0)
     course = np.unwrap(np.arctan2(moved[..., 1], moved[..., 0]), axis=0)
@@ -205,14 +185,11 @@ def judge(paths: Paths, backwards: FloatArray | None = None) -> Motion:
     mean = length[half:].mean(axis=0)
     with np.errstate(divide="ignore"):
         diameter = 2.0 * mean / np.abs(turn)
-    way = centre[-1] - centre[-1 - len(length) // 3]
-    off = np.arctan2(way[:, 1], way[:, 0]) - front
     return Motion(
         speed_m_s=mean / PERIOD_S,
         turned_rad=np.abs(course - course[0]).max(axis=0),
         diameter_m=diameter,
-        course_rad=np.remainder(off + math.pi, 2.0 * math.pi) - math.pi,
-        finish_y_m=_finish(paths.head_xy, np.where(front > 0.0, -1.0, 1.0)),
+        finish_y_m=_finish(paths.head_xy, sense),
     )
 
 
@@ -299,14 +276,11 @@ def drift(scan: Scan) -> FloatArray:
 def best_bias(scan: Scan) -> tuple[NDArray[np.int64], FloatArray]:
     """Return the BIASES_RAD index of the bias ending nearest to the line, and its |y| (P, S) [m]; -1: none arrives."""
     off = np.abs(scan.biased.finish_y_m)
-    some = np.isfinite(off).any(axis=1)
-    best = np.where(some, np.argmin(np.where(np.isfinite(off), off, np.inf), axis=1), -1)
-    return best, np.where(some, np.min(np.where(np.isfinite(off), off, np.inf), axis=1), np.nan)
+    least, best = np.fmin.reduce(off, axis=1), np.argmin(np.where(np.isnan(off), np.inf, off), axis=1)
+    return np.where(np.isnan(least), -1, best), least
 
 
 def three_degrees(scan: Scan) -> FloatArray:
     """Return |finish y| (P, S) [m] with joint 7 failed and 3 deg of bias to the better side; NaN: neither arrives."""
     sides = [BIASES_RAD.index(-BIAS_RAD), BIASES_RAD.index(BIAS_RAD)]
-    off = np.abs(scan.biased.finish_y_m[:, sides])
-    nearest = np.min(np.where(np.isfinite(off), off, np.inf), axis=1)
-    return np.where(np.isfinite(nearest), nearest, np.nan)
+    return np.asarray(np.fmin.reduce(np.abs(scan.biased.finish_y_m[:, sides]), axis=1))

@@ -1,4 +1,4 @@
-"""Fastest and tightest motion of Robo-Conda 1 (section 2), and its simulator against the robot (Table 2, Fig. 8-13).
+"""Fastest and tightest motion of Robo-Conda 1 (section 2), and heads on the way to the finish line (Fig. 8-13).
 
 Speed: the paper's robot makes 750 mm/s "when the supply voltage is increased to 7.5 V" from 6 V, with a gait that it
 does not name. Here the servos' speed and torque grow with the voltage, and the fastest of the gaits of 38 degrees at
@@ -6,9 +6,8 @@ any phase shift counts whose joints stay within that speed: the wave hardly slip
 number about. Turning: the smallest circle of a healthy robot with a bias on all joints, the amplitude reduced so that
 they stay within their stops. A robot that circles on less than ``FOLLOWER_RADIUS_M`` spins on the spot.
 
-Prediction. The paper's simulator imposes the measured joint angles; a failed joint is free in it. Here ``IMPOSED``
-joints do so, and the simulated robot with its servos stands in for the robot: the logs of the real one are not public.
-Eq. 6 is then the difference that imposing joint motion alone makes.
+The paper's simulator imposes the measured joint angles; a failed joint is free in it. Here ``IMPOSED`` joints do so,
+and the simulated robot with its servos stands in for the robot: the logs of the real one are not public.
 """
 
 from __future__ import annotations
@@ -20,20 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import j0
 
-from papers.irani2015.crawling import (
-    AMPLITUDE_RAD,
-    BIAS_RAD,
-    FINISH_M,
-    IMPOSED,
-    PERIOD_S,
-    SAMPLES_PER_PERIOD,
-    SPEC,
-    Paths,
-    Trial,
-    crawl,
-    judge,
-)
-from papers.study import Cell, Claim, Finding, Table, claim, grade
+from papers.irani2015 import crawling
+from papers.irani2015.crawling import AMPLITUDE_RAD, SPEC, Paths, Trial, crawl, judge
+from papers.study import Finding, claim, grade
 from snake_gym.robot.spec import FloatArray
 
 SPEED_M_S = 0.75
@@ -54,10 +42,8 @@ FOLLOWER_RADIUS_M = 0.5 * MODULE_M / math.tan(0.5 * AMPLITUDE_RAD)
 SERVO_SHARES = (0.7, 0.8, 0.9, 1.0)
 """Peak rates of the commands, as shares of the servos' speed."""
 BIASES_RAD = tuple(math.radians(b) for b in range(4, 29, 2))
-CASES = {"no failure": (0, 0.0), "J7": (7, 0.0), "J13": (13, 0.0), "J7 + bias": (7, BIAS_RAD)}
+CASES = {"no failure": (0, 0.0), "J7": (7, 0.0), "J13": (13, 0.0), "J7 + bias": (7, crawling.BIAS_RAD)}
 """Case of Table 2 -> failed joint and bias [rad]."""
-TABLE_2 = {"no failure": 10.2, "J7": 5.8, "J13": 12.3, "J7 + bias": 9.6}
-"""Average simulator error of Table 2 [%]."""
 N_STARTS = 5
 _PERIODS = 12
 
@@ -75,8 +61,6 @@ class Performance(NamedTuple):
     """Paths of the robot with servos, trials (case, start) flat."""
     simulator: Paths
     """Paths with imposed joint motion, the same trials."""
-    shown_rad: float
-    """Phase shift of the cases [rad]."""
 
 
 def no_slip_speed(shift_rad: float) -> float:
@@ -97,33 +81,23 @@ def perform(shifts_rad: FloatArray, shown_rad: float) -> Performance:
     centre = crawl(fast, _PERIODS, spec=FAST).centre_xy
     half = len(centre) // 2
     way = np.hypot(*np.moveaxis(centre[-1] - centre[half], -1, 0))
-    speed = way / ((len(centre) - 1 - half) * PERIOD_S / SAMPLES_PER_PERIOD)
+    speed = way / ((len(centre) - 1 - half) * crawling.PERIOD_S / crawling.SAMPLES_PER_PERIOD)
     bent = [Trial(0, s, 0.0, bias, amplitude_rad=AMPLITUDE_RAD - bias) for s in shifts for bias in BIASES_RAD]
     motion = judge(crawl(bent, _PERIODS))
     radius = np.where(motion.stalls, np.nan, 0.5 * motion.diameter_m)
     starts = (math.pi / N_STARTS * np.arange(N_STARTS)).tolist()
     cases = [Trial(joint, shown_rad, start, bias) for joint, bias in CASES.values() for start in starts]
-    robot, simulator = crawl(cases, _PERIODS), crawl(cases, _PERIODS, spec=IMPOSED)
+    robot, simulator = crawl(cases, _PERIODS), crawl(cases, _PERIODS, spec=crawling.IMPOSED)
     shape = (len(shifts), -1)
-    return Performance(speed.reshape(shape), radius.reshape(shape), shifts_rad, robot, simulator, shown_rad)
+    return Performance(speed.reshape(shape), radius.reshape(shape), shifts_rad, robot, simulator)
 
 
 def end_points(paths: Paths) -> FloatArray:
     """Return the heads (R, 2) [m] where they first cross the finish line, or at the end, from their start."""
     head = paths.head_xy - paths.head_xy[0]
-    across = head[..., 0] >= FINISH_M
+    across = head[..., 0] >= crawling.FINISH_M
     row = np.where(across.any(axis=0), across.argmax(axis=0), len(head) - 1)
     return np.asarray(head[row, np.arange(head.shape[1])])
-
-
-def simulator_error(result: Performance) -> FloatArray:
-    """Return eq. 6 (case, start) [%]."""
-    seen, predicted = end_points(result.robot), end_points(result.simulator)
-    error = np.linalg.norm(predicted - seen, axis=1) / np.linalg.norm(seen, axis=1)
-    return np.asarray(100.0 * error.reshape(len(CASES), N_STARTS))
-
-
-# --- claims and table ------------------------------------------------------------------------------------------------
 
 
 @claim("At 7.5 V the robot makes up to 750 mm/s", "Section 2, Fig. 3", SPEED_M_S, "m/s", 0.1, built=True)
@@ -158,30 +132,4 @@ def _tightest(result: Performance) -> Finding:
     return Finding(grade(holds, np.nanmin(off) <= RADIUS_TOLERANCE), note, smallest)
 
 
-def performance_claims(result: Performance) -> list[Claim]:
-    """Return claims on the fastest and tightest motion, and on predictions by imposed joint motion."""
-    error = simulator_error(result)
-    listed = "; ".join(
-        f"{name} {row.mean():.1f} % (paper {TABLE_2[name]:g} %)" for name, row in zip(CASES, error, strict=True)
-    )
-    text = "With imposed joint motion the head's end is predicted to about 10 %"
-    note = f"Against the simulated robot with servos, {N_STARTS} starts: {listed}."
-    verdict = grade(error.mean() <= 12.3, error.mean() <= 3.0 * 12.3)
-    measured = float(error.mean())
-    return [
-        _fastest(result), _tightest(result), Claim(text, "Table 2", verdict, 9.5, measured, "%", None, note, own=True),
-    ]  # fmt: skip
-
-
-def prediction_table(result: Performance) -> Table:
-    """Return Table 2: eq. 6 of every case and start."""
-    rows: list[list[Cell]] = [
-        [name, *map(float, row), float(row.mean()), TABLE_2[name]]
-        for name, row in zip(CASES, simulator_error(result), strict=True)
-    ]
-    columns = ["failure", *(f"{n} [%]" for n in range(1, N_STARTS + 1)), "average [%]", "paper's average [%]"]
-    note = (
-        f"Phase shift {math.degrees(result.shown_rad):g} deg. The paper compares with its robot, from one start; here "
-        "the simulated robot with servos takes its place, from five."
-    )
-    return Table("prediction", "Eq. 6: heads predicted by imposed joint motion (Table 2)", columns, rows, note)
+CLAIMS = (_fastest, _tightest)

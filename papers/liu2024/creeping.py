@@ -18,7 +18,6 @@ from scipy.special import j0
 from snake_gym.controllers.cpg import Cpg, CpgConfig
 from snake_gym.robot.measurement import Goal, mean_angle
 from snake_gym.robot.presets import SNAKESYS
-from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.sensors import SensorConfig, measure
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
@@ -97,13 +96,3 @@ def creep(mu_along: float, mu_across: float, frequency_rad_s: float = FREQUENCY_
     forwards = float((way[:, 0] * np.cos(heading) + way[:, 1] * np.sin(heading)).sum())
     speed = float(np.hypot(way[:, 0], way[:, 1]).mean()) / period_s
     return Creeping(speed / abs(frequency_rad_s), forwards, torque)
-
-
-def fitting_ratio(ratio: FloatArray, speed: FloatArray, wanted: float) -> float:
-    """Return the ratio of coefficients at which the falling speed passes ``wanted``; NaN if it does not."""
-    above = speed >= wanted
-    if above.all() or not above[0]:
-        return math.nan
-    k = int(np.argmin(above))
-    share = (speed[k - 1] - wanted) / (speed[k - 1] - speed[k])
-    return float(math.exp(math.log(ratio[k - 1]) * (1.0 - share) + math.log(ratio[k]) * share))

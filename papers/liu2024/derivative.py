@@ -9,8 +9,6 @@ on the rates gives the acceleration (eq. 41-45). The window slides. When sample 
     S4  acceleration at the newest rate, one-sided (eq. 45),
     S5  acceleration k-4, centred on settled rates (eq. 43), settled.
 
-Samples need not be equally spaced. Before the first sample the command is taken to have stood still.
-
 S4 is printed with the rates k-6 to k-2, which would give the acceleration at k-2: a misprint. The authors' program
 takes the rates k-4 to k, as is done here, of which the last two are not settled.
 """
@@ -20,17 +18,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
-from snake_gym.controllers.base import ControllerState
 from snake_gym.robot.spec import FloatArray
 
 N_POINTS = 5
-_N_KEPT = N_POINTS + 2
-"""Number of rates and times in the window: k-6 to k."""
+FIRST = 8
+"""Number of the first sample k, from 0, with a full window of settled rates behind it."""
 
 
 class Derivatives(NamedTuple):
-    """Results of one new sample, each (W, J)."""
+    """Results for the samples k from ``FIRST`` on, each (T - FIRST, J)."""
 
     rate: FloatArray
     """Rate [1/s] of the newest sample k."""
@@ -42,47 +40,15 @@ class Derivatives(NamedTuple):
     """Acceleration [1/s^2] of sample k-4."""
 
 
-class SlidingDerivative:
-    """First and second derivative of J signals in W worlds.
-
-    State: ``position`` (W, 5, J) and ``rate`` (W, 7, J) of the last samples, newest last, ``age_s`` (W, 7) their times
-    before the newest [s], and ``n_samples`` (W,).
-    """
-
-    def __init__(self, n_joints: int) -> None:
-        self._n_joints = n_joints
-
-    def initial_state(self, n_worlds: int) -> ControllerState:
-        """Return the state before the first sample; every array has shape (n_worlds, ...)."""
-        return {
-            "position": np.zeros((n_worlds, N_POINTS, self._n_joints)),
-            "rate": np.zeros((n_worlds, _N_KEPT, self._n_joints)),
-            "age_s": np.zeros((n_worlds, _N_KEPT)),
-            "n_samples": np.zeros(n_worlds),
-        }
-
-    def update(self, state: ControllerState, position: FloatArray, dt_s: float) -> Derivatives:
-        """Add the sample ``position`` (W, J), ``dt_s`` [s] after the last one; advances ``state`` in place.
-
-        Raises ValueError unless ``dt_s`` is positive.
-        """
-        if not dt_s > 0.0:
-            raise ValueError(f"dt_s is {dt_s:g}; expected > 0")
-        window, rate, age = state["position"], state["rate"], state["age_s"]
-        first = state["n_samples"] == 0.0
-        window[first] = position[first, None]
-        age[first] = dt_s * np.arange(_N_KEPT - 1, -1, -1)
-        for values in (window, rate, age):
-            values[:, :-1] = values[:, 1:]
-        age += dt_s
-        age[:, -1] = 0.0
-        window[:, -1] = position
-        slope = differentiation_matrix(-age[:, -N_POINTS:])
-        rate[:, -3:] = _apply(slope[:, 2:], window)
-        acceleration = _apply(slope[:, -1:], rate[:, -N_POINTS:])[:, 0]
-        settled = _apply(differentiation_matrix(-age[:, :N_POINTS])[:, [2]], rate[:, :N_POINTS])[:, 0]
-        state["n_samples"] += 1.0
-        return Derivatives(rate[:, -1].copy(), acceleration, rate[:, -3].copy(), settled)
+def differentiate(position: FloatArray, dt_s: float) -> Derivatives:
+    """Return what is known of the signals (T, J), ``dt_s`` [s] apart, when each sample has just arrived."""
+    slope = differentiation_matrix(dt_s * np.arange(float(N_POINTS))[None])[0]
+    rate = sliding_window_view(position, N_POINTS, axis=0) @ slope[2:].T  # of k-2, k-1, k as known at k = 4, 5, ...
+    settled = rate[..., 0]
+    recent = np.concatenate([settled[:-2, :, None], settled[1:-1, :, None], rate[2:]], axis=2)  # k-4 to k, k = 6, ...
+    return Derivatives(
+        rate[4:, :, 2], (recent @ slope[4])[2:], settled[4:], sliding_window_view(settled, N_POINTS, axis=0) @ slope[2]
+    )
 
 
 def differentiation_matrix(times_s: FloatArray) -> FloatArray:
@@ -99,8 +65,3 @@ def differentiation_matrix(times_s: FloatArray) -> FloatArray:
     inverse[:, np.arange(n), np.arange(n)] = 0.0
     matrix[:, np.arange(n), np.arange(n)] = inverse.sum(axis=2)
     return np.asarray(matrix, dtype=np.float64)
-
-
-def _apply(matrix: FloatArray, values: FloatArray) -> FloatArray:
-    """Return ``matrix`` (W, M, P) times ``values`` (W, P, J), without BLAS: worlds in a batch equal single worlds."""
-    return np.asarray((matrix[..., None] * values[:, None]).sum(axis=2), dtype=np.float64)

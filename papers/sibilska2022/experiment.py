@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,21 +67,17 @@ TIME_LIMIT_S = 3000.0
 LIMIT_RAD = math.radians(40.0)
 """Range that the links are made for (section 4.1); no simulation enforces it."""
 
-PAPER_S: dict[tuple[Point, ControllerName, Broken], float] = {
-    ("centre", "sjc", ()): 257.0,
-    ("centre", "sjc", (3,)): 358.0,
-    ("centre", "sjc", (3, 5, 8)): 760.0,
-    ("centre", "sjc", (3, 5, 6)): 1545.0,
-    ("centre", "cc", (3,)): 320.0,
-    ("centre", "cc", (3, 5, 8)): 476.0,
-    ("centre", "cc", (3, 5, 6)): 853.0,
-    ("head", "sjc", ()): 297.0,
-    ("head", "sjc", (3,)): 395.0,
-    ("head", "sjc", (3, 5, 8)): 767.0,
-    ("head", "sjc", (3, 5, 6)): 1069.0,
-    ("head", "cc", (3,)): 320.0,
-    ("head", "cc", (3, 5, 8)): 414.0,
-    ("head", "cc", (3, 5, 6)): 772.0,
+_PAPER_S = {
+    ("centre", "sjc"): (257.0, 358.0, 760.0, 1545.0),
+    ("centre", "cc"): (None, 320.0, 476.0, 853.0),
+    ("head", "sjc"): (297.0, 395.0, 767.0, 1069.0),
+    ("head", "cc"): (None, 320.0, 414.0, 772.0),
+}
+PAPER_S: dict[tuple[str, str, Broken], float] = {
+    (*method, broken): time
+    for method, times in _PAPER_S.items()
+    for broken, time in zip(BROKEN_SETS, times, strict=True)
+    if time is not None
 }
 """Arrival at the fifth target [s] that section 4.3 states, or gives as a difference between two controllers."""
 
@@ -103,49 +99,19 @@ class Case(NamedTuple):
     broken: Broken
 
 
-def select_cases(
-    point: Point | None = None,
-    model: ModelName | None = None,
-    controller: ControllerName | None = None,
-    broken: Broken | None = None,
-) -> list[Case]:
-    """Return the cases with these properties; None: all of the paper's (for ``broken``), or all.
-
-    Centre runs are the same for both models and appear once, as published, unless ``model`` asks for consistent ones.
-    """
-    pairs: list[tuple[Point, ModelName]] = [("centre", model or "published")]
-    pairs += [("head", name) for name in (("published", "consistent") if model is None else (model,))]
-    controllers: Sequence[ControllerName] = ("sjc", "cc") if controller is None else (controller,)
-    return [
-        Case(where, physics, control, joints)
-        for where, physics in pairs
-        if point in (None, where)
-        for joints in (BROKEN_SETS if broken is None else (broken,))
-        for control in controllers
-    ]
+_MODELS: tuple[tuple[Point, ModelName], ...] = (("centre", "published"), ("head", "published"), ("head", "consistent"))
+CASES = tuple(
+    Case(point, model, controller, broken)
+    for point, model in _MODELS
+    for broken in BROKEN_SETS
+    for controller in COUPLING
+)
+"""All cases: the 16 published ones, and the head with consistent physics. For the centre both models are the same."""
 
 
 def paper_time(case: Case) -> float | None:
     """Return arrival at the last target according to the paper [s]; None if it gives none."""
-    if case.point == "head" and case.model == "consistent":
-        return None
-    return PAPER_S.get((case.point, case.controller, tuple(sorted(case.broken))))
-
-
-def as_rows(cases: Sequence[Case], arrivals_s: FloatArray, paper_applies: bool = True) -> list[dict[str, Any]]:
-    """Return JSON rows: point, model, controller, broken, arrivals_s (None: not reached), paper_s (None: not given).
-
-    ``paper_applies``: False if the runs were not the paper's (another amplitude).
-    """
-    return [
-        {
-            **case._asdict(),
-            "broken": list(case.broken),
-            "arrivals_s": [None if np.isnan(time) else round(float(time), 6) for time in arrivals],
-            "paper_s": paper_time(case) if paper_applies else None,
-        }
-        for case, arrivals in zip(cases, arrivals_s, strict=True)
-    ]
+    return PAPER_S.get((case.point, case.controller, case.broken)) if case.model == "published" else None
 
 
 def mask_joints(sets: Sequence[Broken]) -> Mask:
@@ -240,7 +206,6 @@ def simulate(
 
 def simulate_as_published(
     case: Case,
-    amplitude_rad: float = GaitConfig.amplitude_rad,
     first_step_s: float = FIRST_STEPS_S[0],
     n_targets: int = len(TARGETS),
     time_limit_s: float = TIME_LIMIT_S,
@@ -251,7 +216,7 @@ def simulate_as_published(
     does, which has the same formulas and other error norms. A target counts as reached at the first *evaluation* of the
     right-hand side within its radius, be it of a step that is refused later or of a finite difference.
     """
-    gait, n, reached = replace(GaitConfig(), amplitude_rad=amplitude_rad), RESILIENT.n_links, list[float]()
+    gait, n, reached = GaitConfig(), RESILIENT.n_links, list[float]()
     published_head = case.point == "head" and case.model == "published"
     kind = PublishedHeadModel if published_head else ShippedPhysics
     law = ControlLaw(RESILIENT, gait, SteeringConfig(), np.array([COUPLING[case.controller]]))
@@ -397,8 +362,6 @@ class Recording(NamedTuple):
     duration_s: float
     outside_s: float
     """Time with at least one joint beyond the limit, over every step of the integration [s]."""
-    joint_outside_s: FloatArray
-    """(J,) time that each joint was beyond the limit [s]."""
     peak_rad: float
     """Largest angle of any joint, either sign."""
 
@@ -414,20 +377,17 @@ Recordings = Mapping[Case, Recording]
 class Recorder:
     """Recorder of R runs at every step; joint angles and tracked points are kept at every twelfth."""
 
-    def __init__(self, n_runs: int, n_joints: int = RESILIENT.n_joints, dt_s: float = DT_S) -> None:
+    def __init__(self, n_runs: int, dt_s: float = DT_S) -> None:
         self._dt = dt_s
         self._samples: list[list[tuple[float, FloatArray, FloatArray, float]]] = [[] for _ in range(n_runs)]
         self._steps, self._outside, self._peak = np.zeros(n_runs), np.zeros(n_runs), np.zeros(n_runs)
-        self._joint_outside = np.zeros((n_runs, n_joints))
 
     def listen(self, step: int, run: NDArray[np.int64], phi: FloatArray, tracked_xy: FloatArray,
                head_angle: FloatArray) -> None:  # fmt: skip
         """Record runs ``run`` (M,) after ``step`` steps: joint angles (M, J), tracked points (M, 2), heads (M,)."""
         size = np.abs(phi)
-        beyond = size > LIMIT_RAD
         self._steps[run] += 1.0
-        self._outside[run] += beyond.any(axis=1)
-        self._joint_outside[run] += beyond
+        self._outside[run] += (size > LIMIT_RAD).any(axis=1)
         self._peak[run] = np.maximum(self._peak[run], size.max(axis=1))
         if (step - 1) % _STEPS_PER_SAMPLE == 0:
             for row, index in enumerate(run.tolist()):
@@ -441,6 +401,6 @@ class Recorder:
             time, angle, place, head = (np.array(column) for column in zip(*self._samples[index], strict=True))
             found[case] = Recording(
                 time, angle, place, head, self._steps[index] * self._dt, self._outside[index] * self._dt,
-                self._joint_outside[index] * self._dt, float(self._peak[index]),
+                float(self._peak[index]),
             )  # fmt: skip
         return found

@@ -1,4 +1,4 @@
-"""Figures: snapshots (Fig. 8-11), paths (Fig. 12-13), arrivals (Fig. 14), joint angles (Fig. 15-18), and our own.
+"""Figures: snapshots (Fig. 8-11), paths (Fig. 12-13), arrivals (Fig. 14), joint angles (Fig. 15-18).
 
 Like the paper's, the figures plot -y.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from papers.sibilska2022.amplitude import VARIANTS, Comparison
-from papers.sibilska2022.claims import CONTROLLERS, Arrivals, Draws, joints
+from papers.sibilska2022.claims import Arrivals, Draws, joints
 from papers.sibilska2022.experiment import (
     BROKEN_SETS,
     LIMIT_RAD,
@@ -27,10 +26,9 @@ from papers.sibilska2022.experiment import (
     Recordings,
     paper_time,
 )
-from papers.sibilska2022.failures import Survey
-from papers.sibilska2022.trials import ROBOT, FaultKind
 from papers.study import Figure
 from snake_gym.render.palette import BLUE, GREEN, INK, MUTED, ORANGE, SKY, VERMILION
+from snake_gym.robot.presets import RESILIENT
 from snake_gym.robot.spec import FloatArray
 
 if TYPE_CHECKING:
@@ -54,7 +52,7 @@ SNAPSHOTS: dict[int, tuple[Case, tuple[float, ...]]] = {
 """Figure of the paper -> its run and the times [s] of its snapshots."""
 
 
-def draw_published(arrivals: Arrivals, draws: Draws, recordings: Recordings) -> list[Figure]:
+def draw_figures(arrivals: Arrivals, draws: Draws, recordings: Recordings) -> list[Figure]:
     """Return figures of the published simulations, as far as the recorded cases allow."""
     sets = [broken for broken in BROKEN_SETS if any(case.broken == broken for case in recordings)]
     drawn = [
@@ -78,7 +76,6 @@ def draw_published(arrivals: Arrivals, draws: Draws, recordings: Recordings) -> 
     named = {
         ("centre", "published"): ("paths-centre", "Paths of the centre of mass (Fig. 12)."),
         ("head", "published"): ("paths-head", "Paths of the head, published head model (Fig. 13)."),
-        ("head", "consistent"): ("paths-head-consistent", "Paths of the head, consistent physics (not in the paper)."),
     }
     for (point, model), (name, caption) in named.items():
         cases = [case for case in recordings if (case.point, case.model) == (point, model)]
@@ -146,7 +143,7 @@ def _body(run: Recording, row: int, point: Point) -> FloatArray:
     """Return the tail's end, the joints and the head's end (N + 1, 2) [m] of a recorded robot, world frame."""
     phi = run.joint_angle[row]
     theta = run.head_angle[row] + np.append(np.cumsum(phi[::-1])[::-1], 0.0)
-    step = 2.0 * float(ROBOT.links("link_half_length_m")[0]) * np.stack([np.cos(theta), np.sin(theta)], axis=1)
+    step = 2.0 * float(RESILIENT.links("link_half_length_m")[0]) * np.stack([np.cos(theta), np.sin(theta)], axis=1)
     ends = np.vstack([np.zeros(2), np.cumsum(step, axis=0)])
     centres = 0.5 * (ends[1:] + ends[:-1])
     return ends + run.tracked_xy[row] - (centres[-1] if point == "head" else centres.mean(axis=0))
@@ -199,116 +196,3 @@ def _draw_angles(recordings: Recordings, cases: Sequence[Case], broken: Broken, 
         axes.set_ylabel("joint angle [deg]")
     scale = ScalarMappable(BoundaryNorm(np.arange(0.5, 10.0), 9), ListedColormap(shades))
     canvas.colorbar(scale, ax=panels.tolist(), label="joint (1: tail)", ticks=range(1, 10), fraction=0.03)
-
-
-_TICKS_S = (50, 70, 100, 150, 200, 300, 400, 600, 800, 1200, 2000, 3000)
-_COLOURS = (BLUE, SKY, GREEN, ORANGE, VERMILION)
-
-
-def draw_beyond(comparison: Comparison, survey: Survey) -> list[Figure]:
-    """Return figures beyond the paper: equal amplitude, and every single and double failure."""
-    drawn = [
-        Figure(
-            "equal-amplitude",
-            f"CC against SJC at equal amplitude: arrival at target {comparison.n_targets} over that of SJC with 20 "
-            "degrees, for each set of locked joints. Bars: median of "
-            f"{comparison.arrival_s.shape[2]} start directions; whiskers: all of them.",
-            partial(_draw_comparison, comparison),
-            (9.0, 4.6),
-        )
-    ]
-    how = {
-        "locked": "locked at their initial angle, as in the paper",
-        "free": "that turn freely between stops at +-40 degrees",
-        "weak": "with half of their control signal",
-    }
-    for kind in survey.kinds:
-        caption = (
-            f"Arrival at target {survey.n_targets} for every pair of joints {how[kind]} (1: tail, 9: head), single "
-            "failures on the diagonal, for SJC and CC; their ratio, blue where CC is faster; and single failures "
-            "alone, dotted without any. Crosses: not reached in time."
-        )
-        drawn.append(Figure(f"pairs-{kind}", caption, partial(_draw_pairs, survey, kind), (10.0, 8.8)))
-    return drawn
-
-
-def _draw_comparison(comparison: Comparison, canvas: Canvas) -> None:
-    axes = canvas.add_subplot()
-    n_sets, n_variants = len(comparison.sets), len(VARIANTS)
-    own = comparison.median_s()[:, 0]
-    for index, (name, colour) in enumerate(zip(VARIANTS, _COLOURS, strict=True)):
-        at = np.arange(n_sets) + (index - (n_variants - 1) / 2) * 0.16
-        relative = comparison.arrival_s[:, index] / own[:, None]
-        middle = np.median(relative, axis=1)
-        whiskers = np.abs(np.array([relative.min(axis=1), relative.max(axis=1)]) - middle)
-        bars = axes.bar(at, middle, 0.15, yerr=whiskers, color=colour, label=name, capsize=2, error_kw={"lw": 1.0})
-        axes.bar_label(bars, [f"{value:.2f}" for value in middle], label_type="center", fontsize=7.5, color="white")
-    axes.axhline(1.0, color=INK, lw=0.8, ls=":")
-    axes.set_xticks(range(n_sets), [f"locked: {joints(broken)}" for broken in comparison.sets])
-    axes.set(ylabel="time to the last target / that of SJC", ylim=(0.0, 1.45))
-    axes.grid(visible=False, axis="x")
-    axes.legend(ncols=3, loc="upper center")
-
-
-def _draw_pairs(survey: Survey, kind: FaultKind, canvas: Canvas) -> None:
-    from matplotlib import colormaps
-    from matplotlib.colors import LogNorm
-
-    (left, middle), (right, last) = canvas.subplots(2, 2)
-    times = [survey.grid(kind, controller) for controller in CONTROLLERS]
-    finite = np.concatenate([grid[np.isfinite(grid)] for grid in times])
-    norm = LogNorm(finite.min(), finite.max())
-    for axes, grid, name in zip((left, middle), times, ("SJC", "CC"), strict=True):
-        image = _draw_grid(axes, grid, f"{name}: time [s]", colormaps["viridis_r"], norm, "{:.0f}")
-        ticks = [tick for tick in _TICKS_S if finite.min() <= tick <= finite.max()]
-        _draw_bar(canvas, axes, image, "time to the last target [s]", ticks)
-    with np.errstate(invalid="ignore"):
-        ratio = np.where(np.isfinite(times[0]) & np.isfinite(times[1]), times[1] / times[0], np.inf)
-    ratio[np.isnan(times[0])] = np.nan
-    image = _draw_grid(right, ratio, "CC / SJC", colormaps["RdBu_r"], LogNorm(0.5, 2.0), "{:.2f}")
-    _draw_bar(canvas, right, image, "ratio of the times", (0.5, 0.7, 1.0, 1.4, 2.0))
-    _draw_singles(last, survey, kind)
-
-
-def _draw_bar(canvas: Canvas, axes: Axes, image: Any, label: str, ticks: Sequence[float]) -> None:
-    bar = canvas.colorbar(image, ax=axes, fraction=0.05, label=label)
-    bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-    bar.minorticks_off()
-
-
-def _draw_singles(axes: Axes, survey: Survey, kind: FaultKind) -> None:
-    times = survey.arrival_s[list(survey.kinds).index(kind)]
-    for index, (name, colour) in enumerate((("SJC", BLUE), ("CC", ORANGE))):
-        singles = {broken[0]: times[row, index] for row, broken in enumerate(survey.sets) if len(broken) == 1}
-        reached = {joint: time for joint, time in singles.items() if np.isfinite(time)}
-        axes.plot(list(reached), list(reached.values()), "o", color=colour, label=name, ls="-" if reached else "")
-        if () in survey.sets:
-            axes.axhline(times[list(survey.sets).index(()), index], color=colour, ls=":", lw=1.2)
-    axes.set_xticks(range(1, ROBOT.n_joints + 1))
-    axes.set(xlim=(0.5, ROBOT.n_joints + 0.5), ylim=(0.0, None), title="single failures")
-    axes.set(xlabel="failed joint", ylabel="time to the last target [s]")
-    axes.legend()
-
-
-def _draw_grid(axes: Axes, grid: FloatArray, title: str, shades: Any, norm: Any, form: str) -> Any:
-    n = len(grid)
-    image = axes.imshow(
-        np.where(np.isfinite(grid), grid, np.nan), cmap=shades, norm=norm, origin="lower", aspect="auto"
-    )
-    for row in range(n):
-        for column in range(n):
-            value = grid[row, column]
-            if np.isinf(value):
-                axes.plot([column], [row], "x", color=INK, ms=7, mew=1.2)
-            elif np.isfinite(value):
-                red, green, blue, _ = shades(float(np.clip(norm(value), 0.0, 1.0)))
-                dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
-                text = form.format(value)
-                axes.text(column, row, text, ha="center", va="center", fontsize=7.5, color="white" if dark else INK)
-    names = [str(joint) for joint in range(1, n + 1)]
-    axes.set_xticks(range(n), names)
-    axes.set_yticks(range(n), names)
-    axes.set(xlabel="failed joint", ylabel="failed joint", title=title)
-    axes.grid(visible=False)
-    axes.spines[["top", "right"]].set_visible(True)
-    return image

@@ -68,11 +68,6 @@ class PublishedHeadModel:
     head_is_reference = True
 
     def __init__(self, spec: RobotSpec, broken: Mask, block: HeadBlock = "N m") -> None:
-        for name in ("link_half_length_m", "link_mass_kg", "friction.tangential_ns_m", "friction.normal_ns_m"):
-            if np.ptp(spec.links(name)) > 0:
-                raise ValueError(f"robot.{name} differs between links; the published model has equal links")
-        if spec.links("friction.rotational_nms_rad").any():
-            raise ValueError("robot.friction.rotational_nms_rad is not 0; the published model has none")
         n = spec.n_links
         self._spec, self._broken, self._block = spec, broken, block
         self._half = float(spec.links("link_half_length_m")[0])

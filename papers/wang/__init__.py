@@ -5,37 +5,18 @@ The paper gives no numbers: each claim states its own measure.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
-from papers.study import Advance, Cell, Finding, Option, Study, Table, claim, grade, grade_built, number, stage
+from papers.study import Advance, Cell, Finding, Study, Table, claim, grade, grade_built, stage
+from papers.wang import runs
 from papers.wang.figures import FIGURES
-from papers.wang.runs import (
-    CONTROLLER,
-    EQ32,
-    LANE_M,
-    LINK_M,
-    SETTLED_S,
-    STRONG,
-    TIME_LIMIT_S,
-    Course,
-    Crossings,
-    Results,
-    cross_boards,
-    follow_trajectory,
-    free_course,
-    free_link_impulse,
-    joint_error_deg,
-    linearization_error,
-    peak_acceleration,
-    pegboard_courses,
-    throw_robots,
-    without_pegs,
-)
+from papers.wang.runs import LANE_M, LINK_M, TIME_LIMIT_S, Course, Results
 from snake_gym.robot.presets import PEGBOARD
 
+SEED = 0
+"""Seed of the boards and of the random states."""
 _EIGHT_S = 160.0
 """Duration of the trajectory [s]: once round."""
 BOARDS = ((2.2, True), (1.7, True), (1.2, True), (1.2, False), (0.6, False), (0.3, False))
@@ -45,30 +26,26 @@ _PENETRATION = 0.005
 """Largest penetration, as a share of the link length."""
 
 
-def _experiment(options: argparse.Namespace, advance: Advance) -> Results:
-    quick, seed = options.quick, options.seed
-    n_boards = min(options.boards, 8) if quick else options.boards
-    kinds = BOARDS[2:4] if quick else BOARDS
+def _experiment(quick: bool, advance: Advance) -> Results:
+    n_boards, kinds = (8, BOARDS[2:4]) if quick else (100, BOARDS)
     width = 0.5 / len(kinds)
     crossings = [
-        cross_boards(n_boards, *kind, seed, stage(advance, i * width, (i + 1) * width, "boards"))
+        runs.cross_boards(n_boards, *kind, SEED, stage(advance, i * width, (i + 1) * width, "boards"))
         for i, kind in enumerate(kinds)
     ]
     seconds, n_throws = (20.0, 8) if quick else (_EIGHT_S, 32)
-    pegs = pegboard_courses(4 if quick else 20, 1.0, seed, stage(advance, 0.5, 0.6, "targets among pegs"))
+    pegs = runs.pegboard_courses(4 if quick else 20, 1.0, SEED, stage(advance, 0.5, 0.6, "targets among pegs"))
     return Results(
-        seed,
-        n_boards,
         crossings,
-        free_course(stage(advance, 0.6, 0.65, "targets on free ground"), 2 if quick else 5),
+        runs.free_course(stage(advance, 0.6, 0.65, "targets on free ground"), 2 if quick else 5),
         pegs,
-        without_pegs(pegs, stage(advance, 0.65, 0.7, "the same without pegs")),
-        follow_trajectory(CONTROLLER, seconds, stage(advance, 0.7, 0.8, "trajectory")),
-        follow_trajectory(EQ32, seconds, stage(advance, 0.8, 0.9, "trajectory by eq. 32"), STRONG),
-        linearization_error(16, seed),
-        free_link_impulse(1000, seed),
-        throw_robots(n_throws, seed),
-        throw_robots(n_throws, seed, 0.1 * PEGBOARD.step_s),
+        runs.without_pegs(pegs, stage(advance, 0.65, 0.7, "the same without pegs")),
+        runs.follow_trajectory(runs.CONTROLLER, seconds, stage(advance, 0.7, 0.8, "trajectory")),
+        runs.follow_trajectory(runs.EQ32, seconds, stage(advance, 0.8, 0.9, "trajectory by eq. 32"), runs.STRONG),
+        runs.linearization_error(16, SEED),
+        runs.free_link_impulse(1000, SEED),
+        runs.throw_robots(n_throws, SEED),
+        runs.throw_robots(n_throws, SEED, 0.1 * PEGBOARD.step_s),
     )
 
 
@@ -77,8 +54,8 @@ def _experiment(options: argparse.Namespace, advance: Advance) -> Results:
 
 @claim("Links do not penetrate obstacles", "Eq. 11, 17-19", unit="% of the link length")
 def _no_penetration(results: Results) -> Finding:
-    runs = max(float(c.penetration_m.max()) for c in results.crossings)
-    deepest = max(runs, float(results.pegs.run.penetration_m.max())) / LINK_M
+    boards = max(float(c.penetration_m.max()) for c in results.crossings)
+    deepest = max(boards, float(results.pegs.run.penetration_m.max())) / LINK_M
     note = f"over all boards and courses; limit {100 * _PENETRATION:g} % of a link of {LINK_M:g} m"
     return Finding(grade(deepest <= _PENETRATION), note, 100.0 * deepest)
 
@@ -120,19 +97,8 @@ def _linearized(results: Results) -> Finding:
     return Finding(grade_built(error < 1e-6), note, error)
 
 
-@claim("The robot goes through a dense pegboard to the target (boards with a guaranteed way for its wave)",
-       "Section IV-A, Video 1", unit="% (worst)")  # fmt: skip
-def _crossed(results: Results) -> Finding:
-    return _judge_crossings([c for c in results.crossings if c.guaranteed])
-
-
-@claim("The robot goes through a dense pegboard to the target (boards without a guaranteed way)",
-       "Section IV-A, Video 1", unit="% (worst)")  # fmt: skip
-def _crossed_unsearched(results: Results) -> Finding:
-    return _judge_crossings([c for c in results.crossings if not c.guaranteed])
-
-
-def _judge_crossings(crossings: Sequence[Crossings]) -> Finding:
+def _judge_crossings(results: Results, guaranteed: bool) -> Finding:
+    crossings = [c for c in results.crossings if c.guaranteed == guaranteed]
     shares = [float(c.crossed.mean()) for c in crossings]
     numbers = ", ".join(f"{c.crossed.sum()} of {c.crossed.size} with {c.gap_lanes:g}" for c in crossings)
     note = (
@@ -142,10 +108,17 @@ def _judge_crossings(crossings: Sequence[Crossings]) -> Finding:
     return Finding(grade(min(shares) >= _CROSSED, max(shares) >= _CROSSED), note, 100.0 * min(shares))
 
 
+_crossed, _crossed_unsearched = (
+    claim(f"The robot goes through a dense pegboard to the target (boards {way})",
+          "Section IV-A, Video 1", unit="% (worst)")(partial(_judge_crossings, guaranteed=guaranteed))
+    for way, guaranteed in (("with a guaranteed way for its wave", True), ("without a guaranteed way", False))
+)  # fmt: skip
+
+
 @claim("The way of the centre of mass is smooth without obstacles and sharp with them", "Section IV-A, Fig. 3",
        unit="times")  # fmt: skip
 def _sharp(results: Results) -> Finding:
-    free, pegs = (peak_acceleration(course.run, PEGBOARD.control_dt_s) for course in (results.bare, results.pegs))
+    free, pegs = (runs.peak_acceleration(course.run, PEGBOARD.control_dt_s) for course in (results.bare, results.pegs))
     note = (
         f"peak acceleration of the centre of mass to the same targets: {free:.2f} m/s^2 without pegs, {pegs:.2f} with"
     )
@@ -170,21 +143,9 @@ def _sequence(course: Course) -> Finding:
 
 @claim("The PD controller cannot follow references that change with time", "Section V", unit="deg")
 def _lags(results: Results) -> Finding:
-    without, with_it = joint_error_deg(results.lagging), joint_error_deg(results.followed)
+    without, with_it = runs.joint_error_deg(results.lagging), runs.joint_error_deg(results.followed)
     note = f"joint error {without:.1f} deg (root mean square) by eq. 32, {with_it:.2f} deg with feed-forward"
     return Finding(grade(without > 5.0 * with_it, without > 2.0 * with_it), note, without)
-
-
-@claim("The centre of mass can follow a trajectory without a break (the paper's open point)", "Section V", unit="m",
-       own=True)  # fmt: skip
-def _followed(results: Results) -> Finding:
-    run, length = results.followed, PEGBOARD.length_m
-    error = run.cross_track_m[run.time_s > SETTLED_S]
-    rms, worst = float(np.sqrt((error**2).mean())), float(np.abs(error).max())
-    note = (
-        f"figure of eight, feed-forward on: {rms:.3f} m root mean square, {worst:.3f} m at most; robot of {length:g} m"
-    )
-    return Finding(grade(worst < 0.1 * length, worst < 0.25 * length), note, worst)
 
 
 def _crossing_table(results: Results) -> Table:
@@ -212,20 +173,12 @@ STUDY = Study(
     title="Partial feedback linearisation of a planar snake among obstacles",
     citation="T. Wang: Dynamic Modeling and Control of the Planar Snake Robot Interacting with Obstacles in Dense "
     "Environments. Report, Carnegie Mellon University",
-    quick="fewer boards and kinds of them, shorter courses",
-    options=(
-        Option("--boards", "random boards of each kind (%(default)s)",
-               number("a whole number from 1 to 1000", 1, 1000, whole=True), "100"),
-        Option("--seed", "of boards and random states (%(default)s)",
-               number("a whole number from 0 to 1e9", 0, 10**9, whole=True), "0"),
-    ),
     experiment=_experiment,
     claims=(
         _no_penetration, _no_energy, _free_link, _many_contacts, _linearized, _crossed, _crossed_unsearched, _sharp,
-        _sequence_on_free_ground, _sequence_through_pegboards, _lags, _followed,
+        _sequence_on_free_ground, _sequence_through_pegboards, _lags,
     ),
     tables=(_crossing_table,),
     figures=FIGURES,
-    data=lambda results: {"controller": CONTROLLER, "seed": results.seed, "boards": results.n_boards,
-                          "time_limit_s": TIME_LIMIT_S},
+    data=lambda _: {"controller": runs.CONTROLLER, "seed": SEED, "time_limit_s": TIME_LIMIT_S},
 )  # fmt: skip

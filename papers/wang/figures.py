@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from papers.study import figure
-from papers.wang.runs import RADIUS_M, SETTLED_S, TIME_LIMIT_S, Results, Trace, figure_eight
-from snake_gym.render.palette import BLUE, GREEN, INK, MUTED, ORANGE, ROCK, VERMILION
+from papers.wang.runs import RADIUS_M, SETTLED_S, Results
+from snake_gym.render.palette import BLUE, INK, MUTED, ROCK, VERMILION
 from snake_gym.robot.measurement import centre_offset
 from snake_gym.robot.presets import PEGBOARD
 from snake_gym.robot.spec import FloatArray
@@ -16,8 +16,6 @@ from snake_gym.robot.spec import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
-
-_COLOURS = (BLUE, ORANGE, GREEN, VERMILION, INK, MUTED)
 
 
 def _map(axes: Axes) -> None:
@@ -96,59 +94,6 @@ def _draw_with_and_without(canvas: Canvas, results: Results) -> None:
     axes.legend(loc="upper right")
 
 
-def _turned(trace: Trace) -> Trace:
-    """Return the run with the way to the goal along x."""
-    way = trace.route_xy[-1] - trace.route_xy[0]
-    angle = float(np.arctan2(way[1], way[0]))
-    back = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    features = trace.features.copy()
-    features[:, 0:2] = features[:, 0:2] @ back
-    features[:, 2:4] = features[:, 2:4] @ back
-    return trace._replace(
-        features=features, route_xy=trace.route_xy @ back, centre_xy=trace.centre_xy @ back,
-        link_angle=trace.link_angle - angle,
-    )  # fmt: skip
-
-
-def _draw_run(canvas: Canvas, results: Results) -> None:
-    traces = [trace for one in results.crossings if one.guaranteed for trace in one.traces]
-    trace = _turned(max(traces, key=lambda trace: float(trace.force_n.sum())))
-    upper, lower = canvas.subplots(2, 1, height_ratios=(2.0, 1.0))
-    _obstacles(upper, trace.features)
-    upper.plot(*trace.route_xy.T, color=GREEN, lw=1.0, ls="--", label="route")
-    upper.plot(*trace.centre_xy.T, color=BLUE, lw=1.2, label="centre of mass")
-    for step in range(0, len(trace.time_s), 80):
-        upper.plot(*_body(trace.link_angle[step], trace.centre_xy[step]).T, color=MUTED, lw=3.0, alpha=0.7, zorder=1)
-    _map(upper)
-    upper.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    lower.plot(trace.time_s, trace.force_n.max(axis=1), color=VERMILION, lw=1.0)
-    lower.set(xlabel="time [s]", ylabel="largest contact\nforce on a link [N]")
-
-
-def _draw_crossings(canvas: Canvas, results: Results) -> None:
-    axes = canvas.add_subplot()
-    for one, colour in zip(results.crossings, _COLOURS, strict=False):
-        times = np.sort(one.time_s[one.crossed])
-        share = 100.0 * np.arange(1, times.size + 1) / one.crossed.size
-        ends = np.r_[0.0, times, TIME_LIMIT_S], np.r_[0.0, share, share[-1:] if times.size else 0.0]
-        axes.step(*ends, where="post", color=colour, lw=1.6, label=f"{one.gap_lanes:g} lanes, way {one.way}")
-    axes.axhline(95.0, color=MUTED, lw=1.0, ls=":", label="95 %")
-    axes.set(xlabel="time [s]", ylabel="boards crossed [%]")
-    axes.legend(loc="center right")
-
-
-def _draw_trajectory(canvas: Canvas, results: Results) -> None:
-    left, right = canvas.subplots(2, 1, height_ratios=(2.0, 1.0))
-    path = figure_eight()
-    left.plot(*path.points_xy.T, color=MUTED, lw=3.0, alpha=0.5, label="trajectory")
-    left.plot(*results.followed.centre_xy[:, 0].T, color=BLUE, lw=1.2, label="centre of mass")
-    _map(left)
-    left.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    right.plot(results.followed.time_s, 100.0 * results.followed.cross_track_m[:, 0], color=BLUE, lw=1.0)
-    right.axvspan(0.0, min(SETTLED_S, results.followed.time_s[-1]), color=MUTED, alpha=0.15)
-    right.set(xlabel="time [s] (shaded: start, left out of the errors)", ylabel="distance from\nthe path [cm]")
-
-
 def _draw_tracking(canvas: Canvas, results: Results) -> None:
     axes = canvas.subplots(2, 1, sharex=True, sharey=True)
     for one, run, name in zip(axes, (results.lagging, results.followed), ("eq. 32", "with feed-forward"), strict=True):
@@ -168,10 +113,6 @@ FIGURES = (
            "mass (compare Fig. 3).", _draw_with_and_without, (10.0, 5.2)),
     figure("pegboard_targets", "Targets among pegs: way of the centre of mass on four boards.",
            _draw_courses, (9.0, 4.2)),
-    figure("pegboard_run", "One board: the robot every 8 s, and the forces of the pegs on it.", _draw_run, (9.0, 6.0)),
-    figure("crossings", "Boards crossed over time, by the gap between pegs.", _draw_crossings, (7.5, 4.2)),
-    figure("trajectory", "A trajectory followed without a break, with feed-forward, and the distance from it.",
-           _draw_trajectory, (9.0, 5.6)),
     figure("joint_tracking", "Joint 5 and its reference by eq. 32 alone and with feed-forward.",
            _draw_tracking, (8.0, 4.8)),
 )  # fmt: skip

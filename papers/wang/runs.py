@@ -58,25 +58,6 @@ LANE_M = 2.0 * robot_extent(PEGBOARD, math.radians(20.0), math.radians(30.0), "h
 SETTLED_S = 10.0
 """Duration of the start that following errors leave out [s]."""
 TIME_LIMIT_S = 120.0
-_TRACED = 4
-"""Number of boards whose runs are kept whole."""
-
-
-class Trace(NamedTuple):
-    """Recording of one run over a board."""
-
-    features: FloatArray
-    """(k, 6) obstacles, see ``physics.state.Obstacles``."""
-    route_xy: FloatArray
-    """(r, 2) [m] route to the goal."""
-    time_s: FloatArray
-    """(T,) [s] times."""
-    centre_xy: FloatArray
-    """(T, 2) [m] centre of mass."""
-    link_angle: FloatArray
-    """(T, N) [rad] link angles."""
-    force_n: FloatArray
-    """(T, N) [N] contact force on each link, mean over the control step."""
 
 
 class Crossings(NamedTuple):
@@ -100,7 +81,6 @@ class Crossings(NamedTuple):
     """(B,) largest number of contacts, mean over a control step."""
     peak_force_n: FloatArray
     """(B,) [N] largest force on one link, mean over a control step."""
-    traces: tuple[Trace, ...]
 
     @property
     def way(self) -> str:
@@ -126,8 +106,6 @@ def cross_boards(
     still = np.zeros(core.action.shape)
     gain = np.full(n_boards, -np.inf)
     most, peak, age = np.zeros(n_boards), np.zeros(n_boards), np.zeros(n_boards)
-    samples: list[tuple[FloatArray, ...]] = []
-    kept = slice(0, min(n_boards, _TRACED))
     energy, work = core.robot.kinetic_energy(), core.robot.state.work_j.copy()
     while core.live.any():
         live = core.live.copy()
@@ -140,23 +118,12 @@ def cross_boards(
         most = np.where(live, np.maximum(most, state.n_contacts), most)
         peak = np.where(live, np.maximum(peak, force.max(axis=1)), peak)
         age = np.where(live, state.time_s, age)
-        parts = (state.time_s, state.centre_xy, state.link_angle, force)
-        samples.append(tuple(part[kept].copy() for part in parts))
         advance(float(age.max()) / TIME_LIMIT_S)
     infos = core.task.infos()
     return Crossings(
         gap_lanes, guaranteed, infos["is_success"], infos["time_to_goal_s"], infos["penetration_m"], gain,
         infos["contact_time_s"] / age, most, peak,
-        tuple(_trace(core, samples, world, age[world]) for world in range(kept.stop)),
     )  # fmt: skip
-
-
-def _trace(core: SnakeCore, samples: list[tuple[FloatArray, ...]], world: int, end_s: float) -> Trace:
-    steps = round(float(end_s) / core.spec.control_dt_s)
-    scenery = core.task.scenery(world)
-    assert scenery is not None
-    columns = (np.stack([sample[part][world] for sample in samples[:steps]]) for part in range(4))
-    return Trace(scenery.features, scenery.route_xy, *columns)
 
 
 TARGETS = ((2.0, 1.0), (4.0, 0.6), (5.2, -1.0), (3.8, -2.4), (1.6, -2.0))
@@ -343,8 +310,6 @@ def throw_robots(n_throws: int, seed: int, sim_dt_s: float = PEGBOARD.step_s) ->
 class Results(NamedTuple):
     """Results of all runs of the study."""
 
-    seed: int
-    n_boards: int
     crossings: Sequence[Crossings]
     free: Course
     pegs: Course

@@ -28,8 +28,8 @@ from snake_gym.plugins import choose_registered
 from snake_gym.robot.spatial_spec import AnyRobot, SpatialSpec
 
 MODULES = (
-    "serpenoid", "sjc", "cc", "cpg", "feedback_linearization", "speed_control", "adaptive_bias", "fault_aware", "mpc",
-    "reflex", "multimodal",
+    "serpenoid", "sjc", "cc", "cpg", "feedback_linearization", "speed_control", "fault_aware", "mpc", "reflex",
+    "multimodal",
 )  # fmt: skip
 """Modules of this package that register controllers, in the order in which users read of them."""
 for _module in MODULES:

@@ -186,8 +186,8 @@ def test_a_mirrored_run_resumes(tmp_path: Path) -> None:
     [
         ({"normalise": {"observation": True}}, "normalise.observation is true, but .*; expected false"),
         (
-            {"env": {"action": {"controller": {"kind": "adaptive_bias"}}}},
-            "action.controller: AdaptiveBias does not say",
+            {"env": {"action": {"controller": {"kind": "serpenoid", "offset_rad": 0.1}}}},
+            "action.controller.offset_rad is 0.1, not the same in a mirror",
         ),
         ({"algorithm": {"use_sde": True}}, "mirror needs noise that does not depend on the state"),
     ],

@@ -282,7 +282,6 @@ SEARCHED = {
     "cpg": GAIT + STEERED + ["convergence_per_s", "coupling_per_s", "steering_rate_per_s"],
     "pfl": GAIT + STEERED + ["offset_bandwidth_rad_s"],
     "speed": GAIT + STEERED + ["offset_bandwidth_rad_s", "speed_m_s"],
-    "adaptive_bias": [*GAIT, "course_gain", "learning_rate"],
     "fault_aware": [*GAIT, *STEERED, *COUPLED, *RECOVERY, "trim_hz"],
     "reflex": ["after_s", "least_way_m", "reverse_s", "dither_rad"],
 }
@@ -291,8 +290,8 @@ resilience were searched without ``trim_hz``."""
 BOUNDS = {
     "phase_shift_rad": (math.radians(10), math.radians(90), False), "heading_gain": (0.05, 3.0, True),
     "coupling": (0.0, 1.0, False), "gain_ratio_s": (0.01, 3.0, True), "convergence_per_s": (0.5, 8.0, True),
-    "coupling_per_s": (0.05, 2.0, True), "steering_rate_per_s": (1.0, 30.0, True), "course_gain": (0.01, 1.0, True),
-    "learning_rate": (0.001, 0.3, True), "front_weight_rad": (0.0, 5.0, False), "turn_back": (0.0, 1.0, False),
+    "coupling_per_s": (0.05, 2.0, True), "steering_rate_per_s": (1.0, 30.0, True),
+    "front_weight_rad": (0.0, 5.0, False), "turn_back": (0.0, 1.0, False),
     "hysteresis_rad": (0.05, 1.5, False), "spread_ahead": (0.0, 1.2, False), "spread_behind": (0.0, 1.2, False),
     "amplitude_per_fault": (-0.2, 0.2, False), "frequency_per_fault": (-0.2, 0.2, False),
     "trim_hz": (0.0, 1.0, False),

@@ -22,10 +22,8 @@ from papers.haghshenas2022.runs import (
     follow,
     gait_speed,
     length_range_mm,
-    pattern_of_table,
 )
-from papers.record import draw_png, study_parser
-from snake_gym.robot.presets import MUSCLE
+from papers.record import draw_png
 
 with (Path(__file__).parent / "haghshenas2022.csv").open(newline="") as _file:
     GOLDEN = {row["quantity"]: row for row in csv.DictReader(_file)}
@@ -66,9 +64,7 @@ def test_muscle_forces_have_the_rank_of_the_joints() -> None:
 
 
 def test_friction_does_not_carry_the_published_gait_at_the_published_speed() -> None:
-    own = np.full(MUSCLE.n_joints, CONTROLLER["amplitude_rad"])
-    assert 0.1 < gait_speed(GAIT_RAD_S, own, 6) < 0.7 * golden("mean_circle")
-    assert np.degrees(pattern_of_table()) == pytest.approx([32.6, 32.3, 27.9, 27.5, 30.4], abs=0.1)
+    assert 0.1 < gait_speed(GAIT_RAD_S, 6) < 0.7 * golden("mean_circle")
 
 
 @pytest.mark.slow
@@ -93,8 +89,7 @@ def test_the_whole_square() -> None:
 
 @pytest.mark.slow
 def test_a_quick_run_draws_and_tables_everything() -> None:
-    options = study_parser(STUDY).parse_args(["--quick"])
-    outcome = STUDY.run(options, lambda share, doing: silent(share))
-    assert len(outcome.claims) == 16 and [len(table.rows) for table in outcome.tables] == [6, 20]
+    outcome = STUDY.run(True, lambda share, doing: silent(share))
+    assert len(outcome.claims) == 16 and [len(table.rows) for table in outcome.tables] == [5, 20]
     for figure in outcome.figures:
         assert draw_png(figure).startswith(b"\x89PNG")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import math
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 from papers.irani2015 import STUDY
 from papers.irani2015.crawling import AMPLITUDE_RAD, FINISH_M, FREQUENCY_RAD_S, Motion, Trial, crawl, judge
 from papers.irani2015.friction import TABLE_1, coefficients, record
-from papers.irani2015.learned_bias import learn
 from snake_gym.robot.presets import ROBO_CONDA
 from snake_gym.simulation.identification import identify
 
@@ -83,18 +81,9 @@ def test_least_squares_finds_table_1_again() -> None:
         assert found.values[name] == golden(name), name
 
 
-def test_the_learned_bias_straightens_the_worst_drift() -> None:
-    learning = learn((7, 2), (math.degrees(SHIFT),), 1, n_periods=24)
-    assert np.abs(learning.before.turned_rad).min() > math.radians(90.0)
-    assert np.abs(learning.after.course_rad).max() < math.radians(15.0)
-    assert np.abs(learning.bias_rad).min() > math.radians(0.3)
-
-
 @pytest.mark.slow
 def test_the_study_holds_what_it_claims() -> None:
-    parser = argparse.ArgumentParser()
-    STUDY.add_options(parser)
-    outcome = STUDY.run(parser.parse_args(["--quick"]), lambda share, doing: None)
+    outcome = STUDY.run(True, lambda share, doing: None)
     verdicts = {claim.source + claim.text[:20]: claim.verdict for claim in outcome.claims}
     assert list(verdicts.values()).count("partly") >= 6, "what holds at some phase shifts"
     circle = next(claim for claim in outcome.claims if claim.published == 0.56)

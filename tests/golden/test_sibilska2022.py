@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from papers.sibilska2022.experiment import BROKEN_SETS, PAPER_S, Broken, Case, select_cases, simulate
+from papers.sibilska2022.experiment import BROKEN_SETS, CASES, PAPER_S, Broken, Case, simulate
 from snake_gym.robot.spec import FloatArray
 
 FOLDER = Path(__file__).parent
@@ -46,8 +46,7 @@ def label(row: dict[str, str]) -> str:
 @pytest.fixture(scope="module")
 def times() -> Times:
     """All runs, once: about a minute."""
-    cases = select_cases()
-    simulated = dict(zip(cases, simulate(cases), strict=True))
+    simulated = dict(zip(CASES, simulate(CASES), strict=True))
     centre = {case._replace(model="consistent"): t for case, t in simulated.items() if case.point == "centre"}
     return {**simulated, **centre}
 
@@ -83,7 +82,7 @@ def test_every_published_time_is_known_to_the_code() -> None:
 
 def test_every_run_has_a_golden_time() -> None:
     golden = {case_of(row) for row in RECOMPUTED if row["target"] == "5"}
-    assert set(select_cases()) <= golden
+    assert set(CASES) <= golden
     assert {case.broken for case in golden} == set(BROKEN_SETS)
 
 

@@ -50,7 +50,6 @@ def test_dense_boards_are_crossed_without_penetration_or_energy() -> None:
     within("penetration", 100.0 * float(boards.penetration_m.max()) / LINK_M)
     within("energy_gain", max(0.0, float(boards.energy_gain_j.max())))
     assert boards.most_contacts.max() >= 1.0 and boards.peak_force_n.max() > 1.0, "pegs are touched"
-    assert all(trace.time_s[-1] == time for trace, time in zip(boards.traces, boards.time_s[:4], strict=True))
 
 
 def test_boards_without_a_guaranteed_way_are_not_all_crossed() -> None:
@@ -91,7 +90,7 @@ def test_a_trajectory_is_followed_with_feedforward_only() -> None:
 
 @pytest.mark.slow
 def test_the_whole_study() -> None:
-    outcome = run_study(["--boards", "100"])
+    outcome = run_study(False)
     verdicts = {claim.text: claim.verdict for claim in outcome.claims}
     assert {verdict: text[:14] for text, verdict in verdicts.items() if verdict != "reproduced"} == {
         "not": "The impulse of", "by construction": "With the torqu", "partly": "The robot goes"
@@ -106,17 +105,15 @@ def measured(claim: Claim) -> float:
     return claim.measured
 
 
-def run_study(arguments: list[str]) -> Outcome:
-    from papers.record import study_parser
-
-    return STUDY.run(study_parser(STUDY).parse_args(arguments), lambda share, doing: silent(share))
+def run_study(quick: bool) -> Outcome:
+    return STUDY.run(quick, lambda share, doing: silent(share))
 
 
 @pytest.mark.slow
 def test_quick_run_draws_and_tables_everything() -> None:
     from papers.record import draw_png
 
-    outcome = run_study(["--quick", "--boards", "2"])
-    assert len(outcome.claims) == 12 and len(outcome.tables[0].rows) == 2
+    outcome = run_study(True)
+    assert len(outcome.claims) == 11 and len(outcome.tables[0].rows) == 2
     for figure in outcome.figures:
         assert draw_png(figure).startswith(b"\x89PNG")

@@ -45,7 +45,6 @@ def test_samples_within_a_control_step_come_on_the_way() -> None:
     np.testing.assert_allclose(fine.centre_xy[4::5], coarse.centre_xy, atol=2e-3)
     assert np.isnan(fine.wanted[:4]).all() and np.isfinite(fine.wanted[4::5]).all()
     assert coarse.cross_track_m[0, 0] == pytest.approx(1.0)
-    assert (fine.energy_gain_j < 1e-3).all()
     with pytest.raises(ValueError, match="samples is 3; expected a divisor of the 10 steps"):
         drive(robots(), follower, 1.0, samples=3)
 

@@ -23,7 +23,7 @@ def square(start_n: float, side_n: float, corner_n: float) -> PathRun:
     none = np.zeros((3, 1))
     return PathRun("square", "path", Drive(
         np.array([0.1, 20.0, 30.0]), place, np.zeros((3, 1, 2)), np.zeros((3, 1, MUSCLE.n_links)), torque, torque,
-        np.zeros((3, 1, MUSCLE.n_joints, 2)), none, none, none, np.zeros((3, 1), np.int64),
+        np.zeros((3, 1, MUSCLE.n_joints, 2)), none, none, np.zeros((3, 1), np.int64),
     ))  # fmt: skip
 
 
@@ -33,6 +33,6 @@ def square(start_n: float, side_n: float, corner_n: float) -> PathRun:
 )
 def test_corners_count_alone(forces: tuple[float, float, float], verdict: str) -> None:
     run, empty = square(*forces), np.zeros(1)
-    results = Results(run, run, run, run, 0.0, 0.0, empty, Inverse(empty, 0, 0.0, empty, 0.0))
+    results = Results(run, run, run, 0.0, Inverse(0, 0.0, empty, 0.0))
     claim = _corner_force(results)
     assert claim.measured == pytest.approx(forces[2]) and claim.verdict == verdict
