@@ -51,6 +51,7 @@ def test_an_env_steps_and_the_commands_work_without_what_only_unix_has(tmp_path:
     code = """
 import gymnasium as gym
 import snake_gym
+import snake_gym.commands.play
 from snake_gym.__main__ import main
 
 env = gym.make("SnakeGym/Waypoints-v0")
@@ -71,6 +72,7 @@ assert not [name for name in sys.modules if name.startswith("snake_gym.hardware"
 @pytest.mark.slow
 def test_a_training_starts_and_leaves_a_checkpoint_without_what_only_unix_has(tmp_path: Path) -> None:
     code = """
+import snake_gym.commands.play
 from snake_gym.__main__ import main
 
 small = ["n_envs=16", "total_steps=2048", "eval.episodes=4", "env.time_limit_s=4", "algorithm.n_steps=64"]
@@ -98,6 +100,7 @@ def test_the_robot_s_env_and_play_say_in_one_line_what_is_missing(system: str, m
     code = """
 import gymnasium as gym
 import snake_gym
+import snake_gym.commands.play
 from snake_gym.__main__ import main
 
 sys.platform = sys.argv[1]
