@@ -80,6 +80,8 @@ class SpatialState(NamedTuple):
     """Always 0 (W,): MuJoCo does not refuse a step."""
     self_overlap_m: FloatArray
     """Always 0 (W,): links do not see each other."""
+    overlap_now_m: FloatArray
+    """Likewise."""
 
 
 class SpatialParams(NamedTuple):
@@ -142,7 +144,7 @@ class SpatialRobot:
         self.state = SpatialState(
             np.zeros((w, size)), np.zeros((w, spec.n_links)), np.zeros((w, 2)), np.zeros(w), np.zeros((w, 2)),
             np.zeros(w), np.zeros(w), np.zeros((w, 2)), np.zeros(w), np.zeros(w), np.zeros((w, j)), np.zeros(w),
-            np.zeros((w, j)), np.zeros(w), np.zeros(w),
+            np.zeros((w, j)), np.zeros(w), np.zeros(w), np.zeros(w),
         )  # fmt: skip
         self.state.physics[:] = self._at_rest()
         self.faults: FaultState = no_faults(w, j)
