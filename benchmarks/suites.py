@@ -1,6 +1,6 @@
-"""Scores in every suite: a random policy, the tuned controllers, each suite's own rows, and learned policies if given.
+"""Scores in every suite: a random policy, the controllers, each suite's own rows, and learned policies.
 
-    python benchmarks/suites.py                                all suites, without learned policies
+    python benchmarks/suites.py                                all suites, with the policies of agents/pretrained
     python benchmarks/suites.py --train 5                      trains five seeds of every recipe first (RECIPES): days
     python benchmarks/suites.py --train 1 --only demo          trains what plays in one suite, one seed of each
     python benchmarks/suites.py --policy ppo=agents/pretrained/resilient_servo_locked_joints
@@ -69,6 +69,7 @@ from snake_gym.registry import DEFAULT_ENV, find_task
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, TRAININGS = ROOT / "configs" / "benchmark", ROOT / "configs" / "train"
+PRETRAINED = ROOT / "agents" / "pretrained"
 PAGE, ROWS = "suites.md", "suites"
 FIRST = ("demo", "resilience")
 """Suites at the top of the page; the others follow by name."""
@@ -138,7 +139,7 @@ SHIPPED = {
     "velocity": {"ppo": "resilient_servo_velocity"},
     "obstacles": {"ppo": "resilient_servo_obstacles"},
 }
-"""Policies of agents/pretrained that are a seed of a learned row."""
+"""Policies of agents/pretrained, each seed 0 of a learned row."""
 FOLDED = "folded_share"
 """Column of the share of control steps with links that overlap."""
 FEWEST = 10
@@ -178,7 +179,9 @@ def main(argv: list[str] | None = None) -> int:
     for name in chosen:
         config = suite_config(name, args.episodes)
         scenarios = make_scenarios(config)
-        own = {row: load_shipped(row, folder) for row, folder in SHIPPED.get(name, {}).items()}
+        own: dict[str, Trainings] = {
+            row: {"seed_0": load_policy(row, str(PRETRAINED / folder))} for row, folder in SHIPPED.get(name, {}).items()
+        }
         own |= {key: trained for key, trained in learned.items() if fits(next(iter(trained.values())), scenarios)}
         if args.train:
             rows = LEARNED.get(name, {})
@@ -205,7 +208,7 @@ def main(argv: list[str] | None = None) -> int:
         if not args.no_pictures and name == picture_suite(config.env_id):
             image = args.out / "images" / "envs" / f"{short_name(config.env_id)}.png"
             write_atomic(image, picture(entrants, results, scenarios))
-        write_atomic(args.out / PAGE, page(args.out / ROWS))
+    write_atomic(args.out / PAGE, page(args.out / ROWS))
     if unfit := learned.keys() - played:
         raise ConfigError(
             f"policy {', '.join(sorted(unfit))} plays in none of {', '.join(chosen)}: other task or robot"
@@ -291,12 +294,6 @@ def load_trainings(name: str, given: str) -> Trainings:
     return {label: load_policy(name, path) for label, path in zip(training_names(paths), paths, strict=True)}
 
 
-def load_shipped(name: str, folder: str) -> Trainings:
-    """Return a policy of agents/pretrained as the training of its seed."""
-    policy = load_policy(name, str(ROOT / "agents" / "pretrained" / folder))
-    return {f"seed_{policy.contract.training['seed']}": policy}
-
-
 def entrants_of(config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[str, Trainings]) -> list[Entrant]:
     """Return all that play in a suite."""
     own = [
@@ -380,7 +377,10 @@ def read_suite(path: Path) -> Suite:
         played = []
         for training in range(len(labels)):
             head = f"{name}{f' {training}' if len(labels) > 1 else ''}"
-            own = {key: np.array([float(row.get(f"{head} {key}", "nan")) for row in rows]) for key in measures(about["score"])}
+            own = {
+                key: np.array([float(row.get(f"{head} {key}", "nan")) for row in rows])
+                for key in measures(about["score"])
+            }
             own["is_success"] = own["is_success"] > 0.5
             played.append(Episodes(name, kind, {**shared, **own}, np.zeros(0), nothing, "", about["score"]))
         results.append(join_plays(played, len(labels)))
@@ -392,11 +392,15 @@ def page(rows: Path) -> str:
     parts = [
         "# Suites",
         "<!-- made by: python benchmarks/suites.py -->",
-        "Scores in every suite of `configs/benchmark`: a policy of random joint references, the classical controllers, "
+        "Scores in every suite of `configs/benchmark`: a policy of random joint references, the classical controllers "
+        "(tuned but for `mpc`, which [plans](comparing.md#opponents-that-plan-and-regret) and plays as it is), "
         "rows that a suite declares (`variants`), and learned policies, of so many training seeds as their name says; "
         "`LEARNED` in benchmarks/suites.py tells the recipe of each. "
         "Means over scenarios and seeds, with 95 % intervals that resample both. *kept* is the "
-        "score with the most faults over that without any. Leads are paired: both play each scenario. "
+        "score with the most faults over that without any. *folded* is the share of control steps that end with two "
+        "links more than 1 cm within each other, where a real robot would jam; `-` stands where it was not yet counted "
+        "and the policy's file does not ship, and of several seeds those count of which it is known. "
+        "Leads are paired: both play each scenario. "
         "`python benchmarks/suites.py --train 5` makes this page anew; `--policy NAME=RUNS` adds a policy of yours; "
         "`snake-gym evaluate --config configs/benchmark/<suite>.yaml` plays one suite. All numbers follow from the "
         "rows in docs/suites.",

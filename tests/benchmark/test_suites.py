@@ -119,8 +119,8 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     section = program.section(tmp_path / "x.csv")
     assert "Lead of ppo over cc: +1.38 [" in section
     assert "| cc | 2.50 [" in section
-    assert "| cc | 2.50 [1.25, 3.50] | 25% [5%, 70%] | 0.25 [-] | 5.0 | 4 |" in section, "1 of 4 m is kept with two faults"
-    assert "| ppo (1 seed) | 3.88 [" in section and " | - | 3 |" in section, "its file does not ship: how it folds is unknown"
+    assert "| cc | 2.50 [1.25, 3.50] | 25% [5%, 70%] | 0.25 [-] | 5.0 | 4 |" in section, "keeps 1 of 4 m"
+    assert "| ppo (1 seed) | 3.88 [" in section and " | - | 3 |" in section, "how it folds is unknown"
     assert "| faults |" not in section, "too few for a table by their number"
     assert "Regret" not in section
     bounds = {"scenarios": about["scenarios"], "oracle": [12.0, 3.0]}  # ppo makes 8 and 2.5 there
