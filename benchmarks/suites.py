@@ -1,6 +1,6 @@
-"""Scores in every suite: a random policy, the tuned controllers, each suite's own rows, and learned policies if given.
+"""Scores in every suite: a random policy, the controllers, each suite's own rows, and learned policies.
 
-    python benchmarks/suites.py                                all suites, without learned policies
+    python benchmarks/suites.py                                all suites, with the policies of agents/pretrained
     python benchmarks/suites.py --train 5                      trains five seeds of every recipe first (RECIPES): days
     python benchmarks/suites.py --train 1 --only demo          trains what plays in one suite, one seed of each
     python benchmarks/suites.py --policy ppo=agents/pretrained/resilient_servo_locked_joints
@@ -69,6 +69,7 @@ from snake_gym.registry import DEFAULT_ENV, find_task
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, TRAININGS = ROOT / "configs" / "benchmark", ROOT / "configs" / "train"
+PRETRAINED = ROOT / "agents" / "pretrained"
 PAGE, ROWS = "suites.md", "suites"
 FIRST = ("demo", "resilience")
 """Suites at the top of the page; the others follow by name."""
@@ -84,7 +85,6 @@ class Recipe(NamedTuple):
 
 
 WITHOUT_FAULTS = ("env.faults.n_min=0", "env.faults.n_max=0")
-FROM_SCRATCH = ("env.action={kind: joint_reference}", "total_steps=12_000_000")
 DEMO_CRITIC = "env.observation.privileged=[true_joint_angle, true_velocity, true_turning_rate]"
 RESILIENCE_CRITIC = (
     "env.observation.privileged=[true_joint_angle, true_joint_rate, true_velocity, true_turning_rate, position_error, "
@@ -92,13 +92,14 @@ RESILIENCE_CRITIC = (
 )
 """What critics are told, but for the faults."""
 FAST = ("algorithm.bfloat16=true",)
-LONG = ("total_steps=24_000_000", "eval.every_steps=2_000_000")
 RECIPES = {
     "ppo": Recipe("ppo"),
-    "ppo_long": Recipe("ppo", (*FAST, *LONG)),
+    "ppo_12_M": Recipe("ppo", (*FAST, "total_steps=12_000_000")),
+    "ppo_24_M": Recipe("ppo", (*FAST, "total_steps=24_000_000", "eval.every_steps=2_000_000")),
     "ppo-without_faults": Recipe("ppo", (*WITHOUT_FAULTS, DEMO_CRITIC)),
-    "ppo-from_scratch": Recipe("ppo", (*FAST, *FROM_SCRATCH)),
-    "ppo-from_scratch-without_faults": Recipe("ppo", (*FAST, *FROM_SCRATCH, *WITHOUT_FAULTS, DEMO_CRITIC)),
+    "ppo-from_scratch": Recipe("ppo_from_scratch", FAST),
+    "ppo-from_scratch_4_M": Recipe("ppo_from_scratch", (*FAST, "total_steps=4_000_000")),
+    "ppo-from_scratch-without_faults": Recipe("ppo_from_scratch", (*FAST, *WITHOUT_FAULTS, DEMO_CRITIC)),
     "resilience": Recipe("resilience", FAST),
     "resilience-without_faults": Recipe("resilience", (*FAST, *WITHOUT_FAULTS, RESILIENCE_CRITIC)),
     **{name: Recipe(name, FAST) for name in ("free_joints", "lookahead", "randomised", "course")},
@@ -113,9 +114,11 @@ RECIPES = {
 LEARNED = {
     "demo": {
         "ppo": "ppo",
-        "ppo, six times the steps": "ppo_long",
+        "ppo, 12 M steps": "ppo_12_M",
+        "ppo, 24 M steps": "ppo_24_M",
         "ppo without faults": "ppo-without_faults",
         "ppo from scratch": "ppo-from_scratch",
+        "ppo from scratch, 4 M steps": "ppo-from_scratch_4_M",
         "ppo from scratch without faults": "ppo-from_scratch-without_faults",
     },
     "every_joint": {"ppo": "ppo"},
@@ -126,9 +129,22 @@ LEARNED = {
     **{name: {"ppo": name} for name in ("obstacle_field", "obstacles", "escape")},
 }  # fmt: skip
 """Recipes of the learned rows of each suite, by the row's name."""
+SHIPPED = {
+    "demo": {"ppo, 24 M steps": "resilient_servo_locked_joints"},
+    "resilience": {"ppo": "resilient_servo_mixed_faults"},
+    "unseen": {"ppo": "resilient_servo_mixed_faults"},
+    "free_joints": {"ppo": "resilient_servo_free_joints"},
+    "randomised": {"ppo": "resilient_servo_randomised"},
+    "path_follow": {"ppo": "resilient_servo_path"},
+    "velocity": {"ppo": "resilient_servo_velocity"},
+    "obstacles": {"ppo": "resilient_servo_obstacles"},
+}
+"""Policies of agents/pretrained, each seed 0 of a learned row."""
+FOLDED = "folded_share"
+"""Column of the share of control steps with links that overlap."""
 FEWEST = 10
 """Fewest episodes of any group, such as those with one joint's fault, of a table by such groups."""
-HEADS = ("success", "kept", "energy [J/m]")
+HEADS = ("success", "kept", "folded [% of steps]", "energy [J/m]")
 
 
 class Suite(NamedTuple):
@@ -163,7 +179,10 @@ def main(argv: list[str] | None = None) -> int:
     for name in chosen:
         config = suite_config(name, args.episodes)
         scenarios = make_scenarios(config)
-        own = {key: trained for key, trained in learned.items() if fits(next(iter(trained.values())), scenarios)}
+        own: dict[str, Trainings] = {
+            row: {"seed_0": load_policy(row, str(PRETRAINED / folder))} for row, folder in SHIPPED.get(name, {}).items()
+        }
+        own |= {key: trained for key, trained in learned.items() if fits(next(iter(trained.values())), scenarios)}
         if args.train:
             rows = LEARNED.get(name, {})
             own |= {row: load_trainings(row, str(train(recipe, args.train))) for row, recipe in rows.items()}
@@ -189,7 +208,7 @@ def main(argv: list[str] | None = None) -> int:
         if not args.no_pictures and name == picture_suite(config.env_id):
             image = args.out / "images" / "envs" / f"{short_name(config.env_id)}.png"
             write_atomic(image, picture(entrants, results, scenarios))
-        write_atomic(args.out / PAGE, page(args.out / ROWS))
+    write_atomic(args.out / PAGE, page(args.out / ROWS))
     if unfit := learned.keys() - played:
         raise ConfigError(
             f"policy {', '.join(sorted(unfit))} plays in none of {', '.join(chosen)}: other task or robot"
@@ -319,7 +338,7 @@ def train(name: str, n_seeds: int) -> Path:
 
 def measures(score: str) -> list[str]:
     """Return the columns that are kept of each policy."""
-    return list(dict.fromkeys(("progress_m", "is_success", "energy_j", score)))
+    return list(dict.fromkeys(("progress_m", "is_success", "energy_j", FOLDED, score)))
 
 
 def rows_text(about: Mapping[str, Any], results: Sequence[Episodes]) -> str:
@@ -333,6 +352,7 @@ def rows_text(about: Mapping[str, Any], results: Sequence[Episodes]) -> str:
         for each in results
         for training in range(each.shape[0])
         for name in kept
+        if name in each.columns and not np.isnan(each.plays(name)[training, 0]).all()
     ]
     writer.writerow(["seed", "n_faults", "faults", *(head for head, _ in plays)])
     values = [column for _, column in plays]
@@ -357,7 +377,10 @@ def read_suite(path: Path) -> Suite:
         played = []
         for training in range(len(labels)):
             head = f"{name}{f' {training}' if len(labels) > 1 else ''}"
-            own = {key: np.array([float(row[f"{head} {key}"]) for row in rows]) for key in measures(about["score"])}
+            own = {
+                key: np.array([float(row.get(f"{head} {key}", "nan")) for row in rows])
+                for key in measures(about["score"])
+            }
             own["is_success"] = own["is_success"] > 0.5
             played.append(Episodes(name, kind, {**shared, **own}, np.zeros(0), nothing, "", about["score"]))
         results.append(join_plays(played, len(labels)))
@@ -369,11 +392,15 @@ def page(rows: Path) -> str:
     parts = [
         "# Suites",
         "<!-- made by: python benchmarks/suites.py -->",
-        "Scores in every suite of `configs/benchmark`: a policy of random joint references, the classical controllers, "
+        "Scores in every suite of `configs/benchmark`: a policy of random joint references, the classical controllers "
+        "(tuned but for `mpc`, which [plans](comparing.md#opponents-that-plan-and-regret) and plays as it is), "
         "rows that a suite declares (`variants`), and learned policies, of so many training seeds as their name says; "
         "`LEARNED` in benchmarks/suites.py tells the recipe of each. "
         "Means over scenarios and seeds, with 95 % intervals that resample both. *kept* is the "
-        "score with the most faults over that without any. Leads are paired: both play each scenario. "
+        "score with the most faults over that without any. *folded* is the share of control steps that end with two "
+        "links more than 1 cm within each other, where a real robot would jam; `-` stands where it was not yet counted "
+        "and the policy's file does not ship, and of several seeds those count of which it is known. "
+        "Leads are paired: both play each scenario. "
         "`python benchmarks/suites.py --train 5` makes this page anew; `--policy NAME=RUNS` adds a policy of yours; "
         "`snake-gym evaluate --config configs/benchmark/<suite>.yaml` plays one suite. All numbers follow from the "
         "rows in docs/suites.",
@@ -400,6 +427,7 @@ def section(path: Path) -> str:
     about, results = read_suite(path)
     found = summarise(results, RESAMPLES)
     called = {name: f"{name} ({len(of)} seed{'s' * (len(of) > 1)})" for name, of in about["trainings"].items()}
+    folded = {each.name: folded_text(each) for each in results}
     key = score_key(about["score"])
     ranked = sorted(found["policies"].items(), key=lambda item: -(item[1][key] or 0.0))
     seeds = results[0].columns["seed"]
@@ -408,7 +436,10 @@ def section(path: Path) -> str:
     shown = "mean" if key == "success" else key
     parts = [
         told,
-        table(("policy", score, *HEADS), [(called.get(name, name), *cells(policy, shown)) for name, policy in ranked]),
+        table(
+            ("policy", score, *HEADS),
+            [(called.get(name, name), *cells(policy, shown, folded[name])) for name, policy in ranked],
+        ),
     ]
     parts += [
         f"Seeds of {name}: {', '.join(group_text(mean, key) for mean in policy['seed_means'])}."
@@ -473,13 +504,21 @@ def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     return f"Lead of {name} over {found['best_classical']}: {scale * policy['lead']:{spec}} {bounds}{unit}."
 
 
-def cells(policy: Mapping[str, Any], key: str) -> Sequence[str]:
-    """Return a policy's score, success, retention and energy, with their intervals."""
+def folded_text(episodes: Episodes) -> str:
+    """Return the share of steps folded [%] of the trainings that are known; ``-``: none is."""
+    known = episodes.plays(FOLDED)[:, 0]
+    known = known[~np.isnan(known)]
+    return f"{100.0 * known.mean():.1f}" if known.size else "-"
+
+
+def cells(policy: Mapping[str, Any], key: str, folded: str) -> Sequence[str]:
+    """Return a policy's score, success, retention, share folded and energy, with their intervals."""
     energy, kept = policy.get("energy_j_per_m"), policy["retention"]
     return (
         with_interval(policy, key),
         with_interval(policy, "success"),
         "-" if kept is None else f"{kept:.2f} {show_bounds(policy['retention_ci95'], '.2f')}",
+        folded,
         "-" if energy is None else f"{energy:.0f}",
     )
 

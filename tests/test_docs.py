@@ -87,6 +87,12 @@ def test_files_and_modules_named_in_the_readme_exist() -> None:
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), f"make {target}"
 
 
+def test_the_page_of_recipes_has_them_all() -> None:
+    text = (ROOT / "docs" / "training.md").read_text()
+    files = [path.relative_to(ROOT).as_posix() for path in (ROOT / "configs" / "train").glob("*.yaml")]
+    assert [file for file in files if f"`{file}`" not in text] == []
+
+
 def test_the_readme_s_ten_lines_print_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     snippet, printed = re.findall(r"## Ten lines\n\n```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)[0]
     exec(snippet, {})

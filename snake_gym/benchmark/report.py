@@ -36,6 +36,7 @@ DEFINITIONS = {
     "route_share": "mean of progress over the route's length",
     "contact_share": "mean share of the time with at least one contact",
     "contact_force_n": "mean over time of the contact forces of all links together [N]",
+    "folded": "mean share of the control steps at whose end two links overlap by more than 1 cm; real ones jam",
     "score": "what policies are compared by: progress_m, is_success or a record of the task, whose mean then stands "
     "under its own name",
     "cross_track_m": "mean distance from the path [m], over time and episodes",
@@ -75,8 +76,8 @@ ROW_COLUMNS = (
     "policy", "kind", "episode", "seed", "n_faults", "faults", "progress_m", "targets_reached",
     "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j", "n_failed_joints", "episode_time_s",
     "return", "route_m", "time_to_goal_s", "contact_time_s", "contact_impulse_ns", "penetration_m", "self_overlap_m",
-    "stood_still", "passed_m", "mean_cross_track_m", "rms_cross_track_m", "mean_schedule_error_m", "tracking",
-    "commanded_m", "mean_speed_error_m_s", "mean_heading_error_rad",
+    "folded_share", "stood_still", "passed_m", "mean_cross_track_m", "rms_cross_track_m", "mean_schedule_error_m",
+    "tracking", "commanded_m", "mean_speed_error_m_s", "mean_heading_error_rad",
 )  # fmt: skip
 """Columns of the rows, if the env reports them; ``training`` and ``replicate`` follow if a policy has several."""
 _COMPARED = ("ratio", "ratio_ci95", "ahead", "behind", "lead", "lead_ci95")
@@ -263,7 +264,7 @@ def _measures(columns: Mapping[str, NDArray[Any]], score: str) -> dict[str, NDAr
     if "contact_time_s" in columns:
         measures["contact_share"] = columns["contact_time_s"] / length
         measures["contact_force_n"] = columns["contact_impulse_ns"] / length
-    for name, column in _ERRORS.items():
+    for name, column in _AS_KEPT.items():
         if column in columns:
             measures[name] = columns[column]
     if score_key(score) == score:
@@ -271,12 +272,12 @@ def _measures(columns: Mapping[str, NDArray[Any]], score: str) -> dict[str, NDAr
     return measures
 
 
-_ERRORS = {
-    "cross_track_m": "mean_cross_track_m", "rms_cross_track_m": "rms_cross_track_m",
+_AS_KEPT = {
+    "folded": "folded_share", "cross_track_m": "mean_cross_track_m", "rms_cross_track_m": "rms_cross_track_m",
     "schedule_error_m": "mean_schedule_error_m", "speed_error_m_s": "mean_speed_error_m_s",
     "heading_error_rad": "mean_heading_error_rad",
 }  # fmt: skip
-"""Errors averaged over the episodes: name in the summary -> column."""
+"""Columns averaged over the episodes: name in the summary -> column."""
 
 
 def score_key(score: str) -> str:
@@ -319,8 +320,8 @@ _CELLS: dict[str, tuple[str, str]] = {
     "time_to_target_s": ("1st at [s]", ".1f"), "time_to_goal_s": ("goal at [s]", ".1f"),
     "contact_share": ("in contact", ".0%"), "contact_force_n": ("contact [N]", ".1f"),
     "cross_track_m": ("off path [m]", ".3f"), "speed_error_m_s": ("speed off [m/s]", ".3f"),
-    "heading_error_rad": ("heading off [rad]", ".2f"), "energy_j_per_m": ("J/m", ".0f"),
-    "regret": ("regret (95 %)", ".1%"),
+    "heading_error_rad": ("heading off [rad]", ".2f"), "folded": ("folded", ".1%"),
+    "energy_j_per_m": ("J/m", ".0f"), "regret": ("regret (95 %)", ".1%"),
     "retention": ("kept", ".2f"),
 }  # fmt: skip
 """Columns of the table: key in the summary -> heading and number format."""
@@ -432,12 +433,12 @@ def _verdict(name: str, compared: Mapping[str, Any], best: str, score: str) -> s
     if score == "is_success":
         return (
             f"{name} reaches the goal {compared['ratio']:.2f}{ends} times as often as {best}, the best classical "
-            f"controller: {_points(compared)} percentage points. It does where that does not in "
+            f"controller that plays: {_points(compared)} percentage points. It does where that does not in "
             f"{compared['ahead']:.1%} of the {pairs}, the other way round in {compared['behind']:.1%}."
         )
     does = "makes" if score == "progress_m" else "has"
     of = "progress" if score == "progress_m" else score.replace("_", " ")
     return (
-        f"{name} {does} {compared['ratio']:.2f}{ends} times the {of} of {best}, the best classical controller, "
-        f"and is ahead in {compared['ahead']:.0%} of the {pairs}."
+        f"{name} {does} {compared['ratio']:.2f}{ends} times the {of} of {best}, the best classical controller that "
+        f"plays, and is ahead in {compared['ahead']:.0%} of the {pairs}."
     )

@@ -37,6 +37,8 @@ from snake_gym.tasks.task import EnvConfig, Task
 
 BoolArray = NDArray[np.bool_]
 _KEPT_DIFFICULTIES = 256
+_FOLDED_M = 0.01
+"""Overlap of two links [m] beyond which a robot counts as folded."""
 _END_GROUPS = 32
 """Number of groups in which worlds with spread ends end: a reset costs about the same for one world as for many."""
 
@@ -90,6 +92,7 @@ class SnakeCore:
         self.episode = np.full(n_worlds, -1, np.int64)
         self.step_count = np.zeros(n_worlds, np.int64)
         self.step_limit = np.full(n_worlds, self.n_steps, np.int64)
+        self.folded_steps = np.zeros(n_worlds, np.int64)
         self.live = np.zeros(n_worlds, bool)
         self.terminated = np.zeros(n_worlds, bool)
         self.truncated = np.zeros(n_worlds, bool)
@@ -197,6 +200,7 @@ class SnakeCore:
             values[rows] = self._initial_decoder_state[name][rows]
         self.action[rows] = 0.0
         self.step_count[rows] = 0
+        self.folded_steps[rows] = 0
         self.step_limit[rows] = self.n_steps
         self.live[rows] = True
         self.terminated[rows] = False
@@ -256,6 +260,7 @@ class SnakeCore:
         for name, weight in self.weights.items():
             reward += weight * self.terms[name]
         self.step_count += live
+        self.folded_steps += live & (self.robot.state.overlap_now_m > _FOLDED_M)
         self.terminated |= live & complete
         self.truncated |= live & (self.step_count >= self.step_limit) & ~complete
         self.live = live & ~(self.terminated | self.truncated)
@@ -310,6 +315,7 @@ class SnakeCore:
             "episode_time_s": state.time_s.copy(),
             "stood_still": state.stood_still.copy(),
             "self_overlap_m": state.self_overlap_m.copy(),
+            "folded_share": self.folded_steps / np.maximum(self.step_count, 1),
             "difficulty": self._present_difficulty.copy(),
         }
         if self.randomisation is not None:
@@ -367,10 +373,10 @@ class SnakeCore:
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {
             "seeds": self.seeds, "episode": self.episode, "step_count": self.step_count, "step_limit": self.step_limit,
-            "live": self.live, "terminated": self.terminated, "truncated": self.truncated, "action": self.action,
-            "reference": self.reference, "difficulty": self.difficulty,
-            "present_difficulty": self._present_difficulty, **self.task.state_arrays(), **self.sensors.state_arrays(),
-            **self.observer.state_arrays(),
+            "folded_steps": self.folded_steps, "live": self.live, "terminated": self.terminated,
+            "truncated": self.truncated, "action": self.action, "reference": self.reference,
+            "difficulty": self.difficulty, "present_difficulty": self._present_difficulty,
+            **self.task.state_arrays(), **self.sensors.state_arrays(), **self.observer.state_arrays(),
         }  # fmt: skip
         parts: dict[str, Mapping[str, NDArray[Any] | None]] = {
             "robot": self.robot.state._asdict(),

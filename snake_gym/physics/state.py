@@ -51,6 +51,8 @@ class ChainState(NamedTuple):
     self_overlap_m: FloatArray
     """Deepest overlap of two links since the reset, at the ends of calls (W,) [m]; without pairs that ``self_overlap``
     leaves out."""
+    overlap_now_m: FloatArray
+    """The same at the end of the last call (W,) [m]; 0: none."""
     slip_rad: FloatArray
     """Angle by which each joint's horn has slipped on its servo's shaft (W, J) [rad]."""
     slip_rate: FloatArray
@@ -228,6 +230,7 @@ def zero_state(n_worlds: int, n_links: int, n_muscle_pairs: int = 0) -> ChainSta
         lash_rad=np.zeros(per_joint),
         muscle_pressure=np.zeros((n_worlds, n_muscle_pairs, 2)),
         self_overlap_m=np.zeros(n_worlds),
+        overlap_now_m=np.zeros(n_worlds),
         slip_rad=np.zeros(per_joint),
         slip_rate=np.zeros(per_joint),
     )

@@ -237,7 +237,8 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
         state.work_j[w] += work
         state.stood_still[w] += s[world + STOOD_STILL + k]
         state.supply[w] = s[world + VOLT + k]
-        state.self_overlap_m[w] = max(state.self_overlap_m[w], s[world + OVERLAP + k])
+        state.overlap_now_m[w] = s[world + OVERLAP + k]
+        state.self_overlap_m[w] = max(state.self_overlap_m[w], state.overlap_now_m[w])
         for i in range(state.muscle_pressure.shape[1]):
             state.muscle_pressure[w, i, 0] = s[(i + 1) * RECORD + P_LEFT + k]
             state.muscle_pressure[w, i, 1] = s[(i + 1) * RECORD + P_RIGHT + k]

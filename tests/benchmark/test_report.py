@@ -34,6 +34,7 @@ def episodes(name: str, kind: EntrantKind = "classical", mean: float = 1.0, n: i
         "last_target_time_s": np.where(progress > 1.0, 20.0, np.inf),
         "is_success": progress > 2.0,
         "energy_j": np.full(n, 50.0),
+        "folded_share": np.where(faults > 2, 0.05, 0.0),
         "episode_time_s": np.full(n, 60.0),
         "return": progress * 10.0,
     }
@@ -137,7 +138,7 @@ def test_the_json_has_every_documented_field() -> None:
     summary = summarise([episodes("ppo", "learned", 2.0), episodes("sjc")], 200)
     again = json.loads(json.dumps(summary, allow_nan=False))
     assert again["policies"]["ppo"]["by_faults"].keys() == {"0", "1", "2", "3"}
-    fields = {"mean", "ci95", "targets", "success", "time_to_target_s", "energy_j", "energy_j_per_m"}
+    fields = {"mean", "ci95", "targets", "success", "time_to_target_s", "energy_j", "energy_j_per_m", "folded"}
     of_fields = {"time_to_goal_s", "route_share", "contact_share", "contact_force_n", "penetration_m"}  # of obstacles
     of_fields |= {"cross_track_m", "rms_cross_track_m", "schedule_error_m"}  # of paths
     of_fields |= {"tracking", "speed_error_m_s", "heading_error_rad"}  # of commands
@@ -161,7 +162,7 @@ def test_the_tables_fit_a_terminal_and_hold_every_policy() -> None:
     text = console.export_text()
     console.file.close()
     assert "…" not in text
-    for name in ("ppo", "sjc", "cc", "cp[g]", "progress [m]", "J/m", "episodes"):
+    for name in ("ppo", "sjc", "cc", "cp[g]", "progress [m]", "folded", " 1.2% ", "J/m", "episodes"):
         assert name in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
 

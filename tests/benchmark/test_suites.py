@@ -13,6 +13,7 @@ import pytest
 from snake_gym.benchmark.runner import Episodes, join_plays, play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, make_scenarios
 from snake_gym.config import ConfigError
+from snake_gym.envs import DEFAULT_ENV
 from tests.test_docs import suites
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +73,25 @@ def test_the_random_policy_is_a_reference_whose_worlds_do_not_depend_on_their_ba
     assert np.unique(progress).size == 3
 
 
+def test_the_planner_is_a_classical_row_of_every_waypoints_suite_and_leads_are_over_the_best_row() -> None:
+    for name in NAMES:
+        about, results = suites().read_suite(ROWS / f"{name}.csv")
+        classical = [each for each in results if each.kind == "classical"]
+        assert (about["env_id"] != DEFAULT_ENV) or "mpc" in [each.name for each in classical], name
+        assert name != "escape" or {"cc-noise", "fault_aware-noise"} <= {each.name for each in classical}
+        best = max(classical, key=lambda each: float(each.columns[each.score].mean())).name
+        leads = [line for line in suites().section(ROWS / f"{name}.csv").splitlines() if line.startswith("Lead of ")]
+        assert all(f" over {best}: " in line for line in leads), (name, best)
+        for each in results:  # links pass through each other, and the table says how often
+            assert each.kind == "learned" or not np.isnan(each.columns["folded_share"]).any(), (name, each.name)
+
+
+def test_every_learned_row_has_a_recipe() -> None:
+    for name in NAMES:
+        about, _ = suites().read_suite(ROWS / f"{name}.csv")
+        assert about["trainings"].keys() <= suites().LEARNED.get(name, {}).keys(), name
+
+
 def made(name: str, kind: Any, progress: list[float]) -> Episodes:
     n = len(progress)
     faults = np.array(["", "3:locked", "3:locked", "1:free 2:free"])[:n]
@@ -86,6 +106,7 @@ def made(name: str, kind: Any, progress: list[float]) -> Episodes:
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     program = suites()
     results = [made("cc", "classical", [4.0, 2.0, 3.0, 1.0]), made("ppo", "learned", [8.0, 2.5, 3.5, 1.5])]
+    results[0].columns["folded_share"] = np.array([0.0, 0.2, 0.0, 0.0])
     about = {
         "env_id": "A", "scenarios": "0123456789abcdef", "score": "progress_m", "version": "1",
         "policies": {"cc": "classical", "ppo": "learned"}, "trainings": {"ppo": ["seed_0"]},
@@ -94,11 +115,13 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     read = program.read_suite(tmp_path / "x.csv")
     assert read.about == about
     for one, other in zip(results, read.results, strict=True):
+        assert one.name == "cc" or np.isnan(other.columns["folded_share"]).all()
         assert all(other.columns[key].tolist() == one.columns[key].tolist() for key in one.columns)
     section = program.section(tmp_path / "x.csv")
     assert "Lead of ppo over cc: +1.38 [" in section
     assert "| cc | 2.50 [" in section
-    assert "| cc | 2.50 [1.25, 3.50] | 25% [5%, 70%] | 0.25 [-] | 4 |" in section, "1 of 4 m is kept with two faults"
+    assert "| cc | 2.50 [1.25, 3.50] | 25% [5%, 70%] | 0.25 [-] | 5.0 | 4 |" in section, "keeps 1 of 4 m"
+    assert "| ppo (1 seed) | 3.88 [" in section and " | - | 3 |" in section, "how it folds is unknown"
     assert "| faults |" not in section, "too few for a table by their number"
     assert "Regret" not in section
     bounds = {"scenarios": about["scenarios"], "oracle": [12.0, 3.0]}  # ppo makes 8 and 2.5 there

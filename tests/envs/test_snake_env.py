@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from snake_gym.envs import SnakeEnv, make_obstacle_field, make_waypoints
+from snake_gym.simulation.servo_plant import self_overlap
 from snake_gym.tasks.waypoints import PAPER_TARGETS
 
 KINDS = ["joint_reference", "residual", "gait"]
@@ -82,6 +83,24 @@ def test_paper_course_terminates_when_complete_and_starts_as_published() -> None
     progress = info["progress_m"]
     _, reward, terminated, _, info = env.step(np.ones(9))
     assert (reward, terminated, info["progress_m"]) == (0.0, True, progress)
+
+
+def test_steps_that_end_with_links_in_each_other_are_counted_as_folded() -> None:
+    env, folded = make_waypoints(2, {"action": {"kind": "joint_reference"}}), np.zeros(2)
+    env.reset(seed=3)
+    for step in range(1, 41):
+        action = np.full((2, 9), 0.3)
+        action[0] = 1.0 if step < 20 else 0.0
+        infos = env.step(action)[-1]
+        angles = env.core.robot.state.link_angle
+        folded += [self_overlap(env.core.spec, angles[world])[0] > 0.01 for world in range(2)]
+        assert infos["folded_share"].tolist() == (folded / step).tolist()
+        if step == 25:
+            saved = env.core.get_state()
+    assert 10 < folded[0] < 30 and folded[1] == 0
+    env.core.set_state(saved)
+    assert env.core.infos()["folded_share"][0] > infos["folded_share"][0] > 0.0
+    assert env.reset()[1]["folded_share"].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("robot", ["resilient", "resilient_servo"], ids=["rk4", "implicit"])

@@ -167,7 +167,7 @@ class MeasuredTask(MeasuredCourse):
             centre_vel=np.zeros((1, 2)), time_s=np.array([self._steps * self._spec.control_dt_s]), work_j=one,
             joint_torque=joint, head_xy=measurement.head_xy_w, contact_force=link, n_contacts=one, penetration_m=one,
             stood_still=one, supply=np.ones(1), lash_rad=joint, muscle_pressure=np.zeros((1, 0, 2)),
-            self_overlap_m=one, slip_rad=joint, slip_rate=joint,
+            self_overlap_m=one, overlap_now_m=one, slip_rad=joint, slip_rate=joint,
         )  # fmt: skip
         if measurement.head_z_w is None:
             return state
