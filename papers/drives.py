@@ -1,7 +1,6 @@
 """Simulated robots driven by a controller through targets or along a path, with all samples recorded.
 
-The controller sees what its sensors measure (here exactly) once every control step and sends joint references; the
-robot is the shipped physics. Frame: world x-y plane; W robots side by side.
+The controller sees exact measurements once every control step. Frame: world x-y plane; W robots side by side.
 """
 
 from __future__ import annotations
