@@ -2,7 +2,7 @@
 
 snake-gym export-robot configs/robot/spatial/snake_robot_iii.yaml --out iii.xml
 snake-gym export-robot configs/robot/spatial/snake_robot_iii.yaml --set wheels.pairs=true --out iii.urdf
-snake-gym export-robot resilient --out planar.xml
+snake-gym export-robot resilient_servo --out planar.xml
 """
 
 from __future__ import annotations

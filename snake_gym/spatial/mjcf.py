@@ -34,8 +34,8 @@ LONGEST_PLANAR_STEP_S = 0.25e-3
 def write_mjcf(spec: AnyRobot, ground: GroundSpec | Ground | None = None, shade: bool = False) -> str:
     """Return the MJCF of a robot, a spatial one on ``ground`` (None: flat), as text.
 
-    ``shade``: with lights, sky and colours for pictures. Raises ConfigError for a planar robot with Coulomb friction,
-    which MuJoCo has no such law for.
+    ``shade``: with lights, sky and colours for pictures. Raises ConfigError for a planar robot whose friction or
+    actuators MuJoCo has no such law for.
     """
     root = ElementTree.Element("mujoco", model=spec.name)
     _add(root, "compiler", angle="radian", eulerseq="XYZ", autolimits="true", boundmass=0.0, boundinertia=0.0)
@@ -181,7 +181,15 @@ def _draw(element: Element, shape: Shape, spec: AnyRobot, shade: bool, body: Bod
 
 
 def _drag(spec: RobotSpec, made: dict[str, Element], actuators: Element) -> None:
-    """Add the viscous friction of a planar robot's links on the ground."""
+    """Add the viscous friction of a planar robot's links on the ground. Raises ConfigError for what has no such law."""
+    if spec.actuator.kind not in ("position", "torque"):
+        raise ConfigError(f"robot {spec.name} has actuators of kind {spec.actuator.kind}; expected position or torque")
+    left_out = [*spec.actuator.imperfections, *(["delay_s"] if spec.actuator.delay_s > 0.0 else [])]
+    if left_out:
+        raise ConfigError(
+            f"robot {spec.name} has actuator.{left_out[0]}, which the model file has no law for; expected servos "
+            f"without {', '.join(left_out)}"
+        )
     if spec.has_coulomb_friction or spec.has_one_way_friction:
         raise ConfigError(
             f"robot {spec.name} has Coulomb or one-way friction along its links, which MuJoCo has no law for; expected "

@@ -467,7 +467,8 @@ class SpatialRobot:
         if not faults.kind.any() and not self._modelled[0].any():
             return speed, aim
         kind = np.where(self.failed_now(), faults.kind, HEALTHY)[rows]
-        seizes = (kind == LOCKED) & (state.acting[rows] != LOCKED)
+        fresh = (state.acting[rows] != LOCKED) | (faults.memory[rows] == 0.0)  # a live fault begins without a memory
+        seizes = (kind == LOCKED) & fresh
         faults.memory[rows] = np.where(seizes, self.joint_angle()[rows], faults.memory[rows])
         state.acting[rows] = kind
         memory = np.where(kind == LOCKED, faults.memory[rows], 0.0)

@@ -206,6 +206,18 @@ def test_a_live_fault_takes_the_place_of_an_older_one_of_its_kind() -> None:
         assert robot.own_model(0).actuator_forcerange[1, 1] == pytest.approx(6.0 * strength)
 
 
+def test_a_locked_joint_that_is_locked_again_stays_where_it_is() -> None:
+    env = make(SPATIAL_TASKS[0], 1, faults={}, start={"amplitude_rad": 0.4}, **ACTIONS["joint_reference"])
+    env.reset(seed=3)
+    held = []
+    for _ in range(3):
+        env.core.set_fault(0, 4, "locked")
+        env.step(np.full((1, 12), 0.5))
+        held.append(env.core.robot.joint_angle()[0, 3])
+    assert abs(held[0]) > 0.01
+    np.testing.assert_allclose(held, held[0], atol=0.01)
+
+
 def test_a_gait_of_frequency_zero_stands_still() -> None:
     action = {"kind": "residual", "controller": {"kind": "multimodal", "frequency_rad_s": 0.0}}
     env = make(SPATIAL_TASKS[0], 1, action=action, faults={})

@@ -184,3 +184,5 @@ def test_export_writes_files_that_mujoco_reads(tmp_path: Path) -> None:
 def test_a_planar_robot_with_coulomb_friction_has_no_mjcf() -> None:
     with pytest.raises(ConfigError, match="Coulomb"):
         write_mjcf(load_any_robot("snakesys"))
+    with pytest.raises(ConfigError, match="resilient has actuators of kind acceleration; expected position or torque"):
+        write_mjcf(load_any_robot("resilient"))
