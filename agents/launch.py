@@ -6,6 +6,7 @@ returns; a second one interrupts at once, and the next launch continues from the
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import time
@@ -17,7 +18,7 @@ from types import FrameType
 
 from snake_gym.config import ConfigError, apply_overrides, build_over, load_yaml, to_dict
 from snake_gym.envs.task_settings import check_task
-from snake_gym.plugins import take_plugins
+from snake_gym.plugins import plugin_options, take_plugins
 
 from .algorithms import check_batch, check_device, find_algorithm, precision_notes, rollout_steps
 from .checkpoint import checkpoint_step, list_checkpoints
@@ -67,7 +68,9 @@ def plan_new(
     if not folder.holds_run():
         return Launch(config, folder, False, notes)
     if config.if_exists == "refuse":
-        raise ConfigError(f"{path} holds a run already: continue it with --resume {path}, or choose another --run-dir")
+        raise ConfigError(
+            f"{path} holds a run already: continue it with {_resuming(path)}, or choose another --run-dir"
+        )
     stored = folder.read_config()
     check_same_run(stored, config, str(path))
     _check_total(config, folder)
@@ -126,7 +129,7 @@ def run(
         except TrainingStopped:
             step = training.model.num_timesteps
             folder.end_launch("stopped", step, time.monotonic() - begun)
-            display.say(f"stopped after {step:,} steps; continue with: {PROGRAM} --resume {folder.path}")
+            display.say(f"stopped after {step:,} steps; continue with: {_resuming(folder.path)}")
             return False
         except OSError as error:
             raise ConfigError(_describe_write_error(error, folder.path, training.model.num_timesteps)) from error
@@ -159,10 +162,15 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
+def _resuming(run: Path) -> str:
+    """Return the command that goes on with a run, for people to paste."""
+    return " ".join([PROGRAM, "--resume", shlex.quote(str(run)), *plugin_options()])
+
+
 def _describe_write_error(error: OSError, run: Path, step: int) -> str:
     kept = list_checkpoints(run)
     what = f"the checkpoint of step {checkpoint_step(kept[0])} is kept" if kept else "no checkpoint was written yet"
     return (
         f"training stopped after {step} steps: {error.filename or run} cannot be written: {error.strerror or error}; "
-        f"{what}: make room, then continue with: {PROGRAM} --resume {run}"
+        f"{what}: make room, then continue with: {_resuming(run)}"
     )

@@ -120,6 +120,8 @@ def make_player(
         entrant = classical_entrant(controller, benchmark)
     else:
         entrant = learned_entrant(Path(str(policy)).stem, load_policy("mine", str(policy)), scenarios)
+    for note in entrant.notes:
+        print(f"note: {entrant.name}: {note}", file=sys.stderr)
     env = scenarios.make_env(entrant, 1)
     return env, entrant.make_policy(env), entrant.name
 

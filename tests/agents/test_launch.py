@@ -124,7 +124,7 @@ def test_fewer_steps_than_are_done_are_refused(finished: Path, capsys: pytest.Ca
 
 def test_an_existing_run_is_refused_or_continued(finished: Path, config_file: Path) -> None:
     arguments = ["--config", str(config_file), "--run-dir", str(finished), "--seed", "3"]
-    with pytest.raises(ConfigError, match=f"holds a run already: continue it with --resume {finished}"):
+    with pytest.raises(ConfigError, match=f"holds a run already: continue it with snake-gym train --resume {finished}"):
         train.main(arguments)
     assert train.main([*arguments, "--set", "if_exists=continue"]) == 0
     with pytest.raises(ConfigError, match=r"was trained with another algorithm\.gamma; a resumed run may change only"):
