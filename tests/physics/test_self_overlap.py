@@ -42,6 +42,7 @@ def test_the_overlap_is_that_of_points_on_the_axes() -> None:
     robot.step(shapes)
     expected = [sampled_overlap(theta) for theta in robot.state.link_angle]
     np.testing.assert_allclose(robot.state.self_overlap_m, expected, atol=1e-3)
+    np.testing.assert_array_equal(robot.state.overlap_now_m, robot.state.self_overlap_m)
     assert 10 < np.count_nonzero(expected) < 50
 
 
@@ -54,7 +55,7 @@ def test_the_deepest_overlap_is_kept_until_the_robot_is_placed_anew() -> None:
     assert deepest > 0.01
     robot.state.link_angle[:] = 0.0
     robot.step(straight)
-    assert robot.state.self_overlap_m[0] == deepest
+    assert (robot.state.self_overlap_m[0], robot.state.overlap_now_m[0]) == (deepest, 0.0)
     robot.set_shape(straight, np.zeros(1), np.zeros((1, 2)))
     robot.step(straight)
     assert robot.state.self_overlap_m[0] == 0.0
