@@ -38,6 +38,10 @@ _EXPECTED: dict[str, tuple[Any, str]] = {
 """Attribute -> its type, and what is expected."""
 
 
+_ONNX = "snake_gym.agents.onnx_policy"
+"""Module of the policies in ONNX files, loaded when one plays."""
+
+
 def is_code(path: str) -> bool:
     """Return True if ``path`` names an object of the user's own, ``FILE.py:NAME`` or ``module:NAME``, which is code."""
     return ":" in path and not Path(path).exists()
@@ -63,7 +67,7 @@ def load_own(name: str, path: str) -> OwnPolicy:
     if not file.is_file():
         guess = near_path(file, (file.suffix,))
         raise ConfigError(f"{what}: {file} does not exist" + (f"; did you mean {str(guess)!r}?" if guess else ""))
-    return OwnPolicy(what, partial(import_module("snake_gym.agents.onnx_policy").OnnxPolicy, file))
+    return OwnPolicy(what, partial(import_module(_ONNX).OnnxPolicy, file))
 
 
 class OwnPolicy:

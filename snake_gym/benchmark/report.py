@@ -317,7 +317,7 @@ def _cell(value: Any) -> Any:
 _CELLS: dict[str, tuple[str, str]] = {
     "worst_tenth": ("worst 10%", ".2f"), "noise": ("noise", ".1%"),
     "targets": ("targets", ".2f"), "success": ("success", ".0%"), "route_share": ("of the route", ".0%"),
-    "time_to_target_s": ("1st at [s]", ".1f"), "time_to_goal_s": ("goal at [s]", ".1f"),
+    "time_to_goal_s": ("goal at [s]", ".1f"),
     "contact_share": ("in contact", ".0%"), "contact_force_n": ("contact [N]", ".1f"),
     "cross_track_m": ("off path [m]", ".3f"), "speed_error_m_s": ("speed off [m/s]", ".3f"),
     "heading_error_rad": ("heading off [rad]", ".2f"), "folded": ("folded", ".1%"),

@@ -176,7 +176,6 @@ def test_several_settings_follow_one_set_and_one_scenario_is_no_scenarios(
         (["--policy", "=x"], "expected NAME=PATH"),
         (["--set", "policies={a: runs/none}"], "runs/none does not exist.* snake-gym train .*; --classical-only"),
         (["--policy", "ppo=runs/nowhere"], "runs/nowhere"),
-        (["--policy", "a=nowhere/model.zip"], "^policy a=nowhere/model.zip: nowhere/model.zip does not exist$"),
     ],
 )
 def test_mistakes_are_named_in_one_line(settings: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -237,7 +236,7 @@ def test_a_policy_file_of_another_robot_or_a_damaged_one_is_refused(settings: Pa
         run("--config", settings, "--policy", f"ppo={SHIPPED}", "--controllers", "none", "--set", f"robot={robot}",
             "--out", tmp_path / "out")  # fmt: skip
     (tmp_path / "policy.json").write_text((SHIPPED / "policy.json").read_text())
-    with pytest.raises(ConfigError, match=r"policy\.safetensors does not exist"):
+    with pytest.raises(ConfigError, match=r"policy\.safetensors cannot be read: No such file"):
         run("--config", settings, "--policy", f"ppo={tmp_path}", "--out", tmp_path / "out")
 
 
