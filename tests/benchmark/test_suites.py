@@ -78,13 +78,15 @@ def test_the_planner_is_a_classical_row_of_every_waypoints_suite_and_leads_are_o
     for name in NAMES:
         about, results = suites().read_suite(ROWS / f"{name}.csv")
         classical = [each for each in results if each.kind == "classical"]
-        assert (about["env_id"] != DEFAULT_ENV) or "mpc" in [each.name for each in classical], name
+        planned = about["env_id"] == DEFAULT_ENV and name != "course"  # its episodes last 450 s
+        assert not planned or "mpc" in [each.name for each in classical], name
         assert name != "escape" or {"cc-noise", "fault_aware-noise"} <= {each.name for each in classical}
         best = max(classical, key=lambda each: float(each.columns[each.score].mean())).name
         leads = [line for line in suites().section(ROWS / f"{name}.csv").splitlines() if line.startswith("Lead of ")]
         assert all(f" over {best}: " in line for line in leads), (name, best)
         for each in results:  # links pass through each other, and the table says how often
-            assert each.kind == "learned" or not np.isnan(each.columns["folded_share"]).any(), (name, each.name)
+            known = not np.isnan(each.columns["folded_share"]).any()
+            assert known or each.kind == "learned" or name == "course", (name, each.name)
 
 
 def test_every_learned_row_has_a_recipe() -> None:
