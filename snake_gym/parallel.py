@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -147,7 +148,6 @@ def _backend(
         return
     require("--ray", "ray")
     import ray as library
-    from ray.util.joblib import register_ray
 
     cluster: Any = library
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -158,7 +158,7 @@ def _backend(
         reason = str(error).split("\n")[0]
         expected = "expected HOST:PORT, auto or local"
         raise ConfigError(f"--ray is {ray!r}, where no Ray cluster answers ({reason}); {expected}") from None
-    register_ray()  # type: ignore[no-untyped-call]
+    import_module("ray.util.joblib").register_ray()
     try:
         n_jobs = min(n_jobs or max(1, int(cluster.cluster_resources().get("CPU", 1)) // threads), most)
         with parallel_config("ray", n_jobs=n_jobs):
