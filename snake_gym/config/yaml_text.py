@@ -16,8 +16,9 @@ from yaml.constructor import ConstructorError
 
 from snake_gym.config.errors import ConfigError
 from snake_gym.config.records import to_dict
-from snake_gym.config.schema import NUMBER
 
+NUMBER = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
+"""Regular expression of a decimal number. Not 010, which may be read as ten or as eight."""
 MOST_VALUES = 100_000
 """Largest number of keys, values and groups in a text."""
 
