@@ -70,7 +70,7 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456
 def parse_yaml(text: str, where: str) -> Any:
     """Return the content of a YAML text. Raises ConfigError, with the line and column, if it is no YAML."""
     try:
-        return yaml.load(text, Loader=_Loader)
+        return yaml.load(text, Loader=_Loader)  # noqa: S506  a strict SafeLoader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
