@@ -21,6 +21,7 @@ _UNKNOWN = ("unexpected_keyword_argument", "invalid_key")
 
 def explain(tp: Any, problems: Sequence[Problem], value: Any, where: str) -> str:
     """Return the message on ``value``, which stands at ``where`` and is no ``tp`` because of these ``problems``."""
+    value = value.tolist() if hasattr(value, "tolist") else value  # a numpy array or scalar
     members = _members(tp)
     if len(members) > 1:
         return _explain_union(tp, members, problems, value, where)
