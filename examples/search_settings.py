@@ -36,8 +36,8 @@ def main() -> None:
         chosen = [f"{name}={suggest(trial, name)}" for name, suggest in RANGES.items()]
         first = optuna.storages.RetryFailedTrialCallback.retried_trial_number(trial)  # of one that was killed
         run = args.out / f"trial_{trial.number if first is None else first:04d}"
-        fixed = ["if_exists=continue", "eval.references=false", "eval.pictures=false"]
-        if train(["--config", args.config, "--run-dir", str(run), "--quiet", "--set", *fixed, *args.set, *chosen]):
+        settings = ["if_exists=continue", *args.set, *chosen]
+        if train(["--config", args.config, "--run-dir", str(run), "--quiet", "--set", *settings]):
             raise KeyboardInterrupt  # stopped, its state saved
         return RunFolder(run).evaluations()[-1]["return"]
 
