@@ -178,7 +178,7 @@ def _describe(
             if kind is None:
                 raise ConfigError(f"layers[{i}]: W_hh has shape {shape}; expected (4 n, n) for LSTM, (3 n, n) for GRU")
         tensors |= {f"layer{i}.{part}": values for part, values in given.items()}
-        found.append(Layer(kind, **{part: f"layer{i}.{part}" for part in given}))
+        found.append(Layer(kind, **{part: f"layer{i}.{part}" for part in given}))  # type: ignore[arg-type]
         if kind == "linear" and i < len(layers) - 1:
             found.append(Layer(activation))  # type: ignore[arg-type]
     return (*found, Layer("tanh") if squash else Layer("clip")), tensors

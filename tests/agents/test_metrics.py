@@ -12,12 +12,11 @@ from snake_gym.agents.metrics import EpisodeWindow, play_episodes, summarise
 from snake_gym.agents.sb3_vec_env import Ends, Sb3VecEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy import ZeroResidual
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.tasks.waypoints import Waypoints
-from tests.agents.runs import resume_to_end, run_to_end, small_config, stop_after
+from tests.agents.runs import copy_envs, resume_to_end, run_to_end, small_config, stop_after
 
 SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0}
 
@@ -116,7 +115,7 @@ def test_evaluation_plays_one_episode_of_each_world() -> None:
 
 def test_successes_that_end_first_do_not_make_the_first_means() -> None:
     """Half of the episodes succeed at step 3, the others fail at step 10."""
-    venv = Sb3VecEnv(CopyEnv(8, mode=AutoresetMode.SAME_STEP))
+    venv = Sb3VecEnv(copy_envs(8, AutoresetMode.SAME_STEP))
     window = EpisodeWindow(8, 100)
     age = np.zeros(8, np.int64)
     shown: list[float] = []
