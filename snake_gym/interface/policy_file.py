@@ -234,7 +234,7 @@ def describe_missing(path: str | os.PathLike[str]) -> str:
     if guess is not None:
         return f"{path} {fault}; did you mean {str(guess)!r}?"
     return (
-        f"{path} {fault}; expected a {CONTRACT}, its folder, the folder of a run of snake-gym train, or a name in "
+        f"{path} {fault}; expected a {CONTRACT}, its folder, the folder of a run made by snake-gym train or a name in "
         "`snake-gym list policies`"
     )
 
