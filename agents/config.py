@@ -35,11 +35,6 @@ class EvaluationConfig(Settings):
     """Number of scenarios, played at once, one episode each."""
     seed: int = TRAINING_SEEDS
     """Seed of the first scenario."""
-    references: bool = True
-    """True to play the scenarios once with the gait below the residual and with the tuned controllers, for
-    comparison."""
-    pictures: bool = True
-    """True to draw a film strip and a map of failed joints at every fifth of the run; needs the extra ``render``."""
 
     def period(self, total_steps: int) -> int:
         """Return the steps between two evaluations of a run; 0: only one at the end."""

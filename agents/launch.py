@@ -20,12 +20,12 @@ from snake_gym.config import ConfigError, apply_overrides, build_over, load_yaml
 from snake_gym.envs.task_settings import check_task
 from snake_gym.plugins import plugin_options, take_plugins
 
-from .algorithms import check_batch, check_device, find_algorithm, precision_notes, rollout_steps
-from .checkpoint import checkpoint_step, list_checkpoints
+from .algorithms import find_algorithm
+from .checkpoint import list_checkpoints
 from .config import TrainConfig, check_same_run, launch_notes, resolve_env
 from .display import TrainingDisplay
 from .run_folder import RunFolder, new_run_path
-from .training import MakeEnv, Training, TrainingStopped
+from .training import Training, TrainingStopped
 
 _SCRIPT = Path(__file__).resolve().parents[1] / "train.py"
 PROGRAM = "python train.py" if Path(sys.argv[0]).resolve() == _SCRIPT else "snake-gym train"
@@ -57,10 +57,7 @@ def plan_new(
     check_task(in_file, assignments, str(config_file))
     config = build_over(TrainConfig, in_file, settings, str(config_file))
     config, notes = resolve_env(config), launch_notes(config)
-    algorithm = find_algorithm(config.algorithm)
-    notes += check_batch(algorithm, config.n_envs)  # refuses before there is a folder
-    check_device(config.device)
-    notes += precision_notes(algorithm, config.device)
+    find_algorithm(config.algorithm)  # says before there is a folder what is wrong
     path = run_dir or (Path(config.run_dir) if config.run_dir else new_run_path(config_file, config))
     folder = RunFolder(path)
     config = replace(config, run_dir=str(path))
@@ -73,7 +70,6 @@ def plan_new(
         )
     stored = folder.read_config()
     check_same_run(stored, config, str(path))
-    _check_total(config, folder)
     return Launch(config, folder, True, notes)
 
 
@@ -84,27 +80,11 @@ def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
     in_file = to_dict(stored)
     config = build_over(TrainConfig, in_file, apply_overrides(in_file, assignments), str(run_dir))
     check_same_run(stored, config, str(run_dir))
-    check_device(config.device)
     folder.evaluations()  # says now, not after training, that it is damaged
-    _check_total(config, folder)
     return Launch(config, folder, resume=True)
 
 
-def _check_total(config: TrainConfig, folder: RunFolder) -> None:
-    """Raise ConfigError if a run has done more steps than ``total_steps``, rounded up to a rollout."""
-    done = max([folder.steps_done(), *map(checkpoint_step, list_checkpoints(folder.path))])
-    if done >= config.total_steps + rollout_steps(find_algorithm(config.algorithm), config.n_envs):
-        raise ConfigError(
-            f"total_steps is {config.total_steps}; expected at least {done}, the steps that {folder.path} has done"
-        )
-
-
-def run(
-    launch: Launch,
-    command: Sequence[str],
-    quiet: bool = False,
-    make_env: MakeEnv | None = None,
-) -> bool:
+def run(launch: Launch, command: Sequence[str], quiet: bool = False) -> bool:
     """Train to the end; False if the run was stopped before, with its state saved. ``command`` is noted in the folder.
 
     Raises ConfigError if the folder's checkpoints cannot be used, another process trains in it, it is not writable,
@@ -117,7 +97,7 @@ def run(
             TrainingDisplay(0).say(f"{folder.path} is finished: {folder.steps_done():,} steps are done")
             return True
         display = TrainingDisplay(config.total_steps, quiet=quiet)
-        training = Training(config, folder, display, should_stop, make_env)
+        training = Training(config, folder, display, should_stop)
         step = training.resume() if launch.resume and list_checkpoints(folder.path) else 0
         for note in launch.notes:
             display.say(f"note: {note}")
@@ -168,9 +148,7 @@ def _resuming(run: Path) -> str:
 
 
 def _describe_write_error(error: OSError, run: Path, step: int) -> str:
-    kept = list_checkpoints(run)
-    what = f"the checkpoint of step {checkpoint_step(kept[0])} is kept" if kept else "no checkpoint was written yet"
     return (
         f"training stopped after {step} steps: {error.filename or run} cannot be written: {error.strerror or error}; "
-        f"{what}: make room, then continue with: {_resuming(run)}"
+        f"make room, then continue with: {_resuming(run)}"
     )

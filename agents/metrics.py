@@ -10,9 +10,7 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from snake_gym.benchmark.runner import INFO_COLUMNS, roll
-from snake_gym.envs.core import SnakeCore
 from snake_gym.interface.policy import Policy
-from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 
 from .sb3_vec_env import Sb3VecEnv
 
@@ -27,46 +25,30 @@ TERM = "reward/"
 """Prefix of the weighted reward terms in the infos; their sums over an episode add up to its return."""
 SPEED = "speed_m_s"
 FAILED = "n_failed_joints"
-HAS = "has_"
-"""Prefix of columns that are True in the episodes with that kind of fault."""
 _MEAN_NAMES = {"is_success": "success_rate", "targets_reached": "targets"}
 _BROKEN_DOWN = {"progress_m": "progress", "is_success": "success", "tracking": "tracking"}
-"""Quantities of which there are also means by number and kind of faults."""
+"""Quantities of which there are also means by number of faults."""
 
 
 def summarise(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Return means by name.
 
-    ``progress/<k>_failed`` is over the episodes that ended with k failed joints, ``progress/<kind>`` over those with
-    a fault of that kind; so are ``success/...`` and ``tracking/...``.
+    ``progress/<k>_failed`` is over the episodes that ended with k failed joints; so are ``success/...`` and
+    ``tracking/...``.
     """
     means = {
         _MEAN_NAMES.get(name, name): float(values.mean())
         for name, values in columns.items()
-        if values.size and name != FAILED and not name.startswith(HAS)
+        if values.size and name != FAILED
     }
     if "progress_m" in means:
         means["progress/all"] = means.pop("progress_m")
-    counts = np.unique(columns[FAILED]) if FAILED in columns else ()
-    groups = {f"{int(count)}_failed": columns[FAILED] == count for count in counts}
-    groups |= {name.removeprefix(HAS): values > 0.0 for name, values in columns.items() if name.startswith(HAS)}
-    for name, label in _BROKEN_DOWN.items():
-        for group, chosen in groups.items():
-            if name in columns and chosen.any():
-                means[f"{label}/{group}"] = float(columns[name][chosen].mean())
+    for count in np.unique(columns[FAILED]) if FAILED in columns else ():
+        chosen = columns[FAILED] == count
+        for name, label in _BROKEN_DOWN.items():
+            if name in columns:
+                means[f"{label}/{int(count)}_failed"] = float(columns[name][chosen].mean())
     return means
-
-
-def fault_columns(core: SnakeCore) -> Columns:
-    """Return the columns of fault kinds of the episodes that run, or ran last, in the worlds of ``core``."""
-    kinds = np.concatenate([core.robot.faults.kind, core.robot.second_faults.kind], axis=1)
-    has = {f"{HAS}{name}": (kinds == code).any(axis=1) for name, code in FAULT_CODES.items() if code != HEALTHY}
-    return {name: values.astype(np.float64) for name, values in has.items() if values.any()}
-
-
-def joint_failed(core: SnakeCore) -> NDArray[np.bool_]:
-    """Return a mask (W, J) of the joints that fail at any time in those episodes."""
-    return (core.robot.faults.kind != HEALTHY) | (core.robot.second_faults.kind != HEALTHY)
 
 
 def terms_off(env: Any) -> frozenset[str]:
@@ -113,55 +95,16 @@ def end_columns(infos: Mapping[str, Any], worlds: NDArray[np.int64], score: str)
     return {name: np.asarray(infos[name][worlds], dtype=np.float64) for name in names}
 
 
-class ActionSize:
-    """Sizes of the actions of running episodes in the worlds of ``core``."""
-
-    def __init__(self, core: SnakeCore) -> None:
-        self._core = core
-        self._joints = core.decoder.size - core.decoder.has_pace
-        self._sums: dict[str, NDArray[np.float64]] = {
-            name: np.zeros(core.n_worlds) for name in ("square", "joint_square", "full", "limited")
-        }
-
-    def add(self, counting: NDArray[np.bool_]) -> None:
-        """Add one step of the worlds in ``counting`` (W,)."""
-        core = self._core
-        action, limit = core.action, core.spec.joint_limit_rad
-        step = {
-            "square": (action**2).mean(axis=1), "joint_square": (action[:, : self._joints] ** 2).mean(axis=1),
-            "full": (np.abs(action) >= 1.0).mean(axis=1),
-            "limited": (np.abs(core.reference) >= limit).mean(axis=1),
-        }  # fmt: skip
-        for name, values in step.items():
-            self._sums[name] += values * counting
-
-    def columns(self, lengths: NDArray[np.int64]) -> Columns:
-        """Return root mean squares and shares of each episode; lengths (W,) are numbers of steps."""
-        mean = {name: values / np.maximum(lengths, 1) for name, values in self._sums.items()}
-        columns = {
-            "action_rms": np.sqrt(mean["square"]), "action_full_share": mean["full"],
-            "action_reference_at_limit_share": mean["limited"],
-        }  # fmt: skip
-        config = self._core.decoder.config
-        if config.kind == "residual":
-            columns["action_residual_rms_rad"] = config.scale_rad * np.sqrt(mean["joint_square"])
-        return columns
-
-
 def play_episodes(
     policy: Policy,
     env: VectorEnv[Any, Any, Any],
     seed: int,
     should_stop: Callable[[], bool] = lambda: False,
-    watch: Callable[[], None] = lambda: None,
 ) -> Columns | None:
     """Play one deterministic episode of every world; returns None if ``should_stop`` became true meanwhile.
 
-    The autoreset mode of ``env`` is DISABLED; world i plays the scenario of seed ``seed + i``. ``watch`` is called
-    after the reset and after every step.
+    The autoreset mode of ``env`` is DISABLED; world i plays the scenario of seed ``seed + i``.
     """
-    core: SnakeCore | None = getattr(env, "core", None)
-    size = None if core is None else ActionSize(core)
     running = np.ones(env.num_envs, bool)
     total = np.zeros(env.num_envs)
     length = np.zeros(env.num_envs, np.int64)
@@ -174,14 +117,9 @@ def play_episodes(
             total += reward * running
             length += running
             sums.add(infos, running)
-            if size is not None:
-                size.add(running)
-        watch()
         running = ~ended
     worlds = np.arange(env.num_envs)
     columns: Columns = {"return": total, "length": length.astype(np.float64)}
-    if core is not None and size is not None:
-        columns |= fault_columns(core) | size.columns(length)
     return {**columns, **end_columns(infos, worlds, score_of(env)), **sums.close(worlds, length)}
 
 
@@ -245,4 +183,4 @@ class EpisodeWindow:
             part, _, rest = name.partition("/")
             parts[part][rest] = np.array(values)
         self._kept, self._new, self._running.sums = parts["window"], [], parts["running"]
-        self._ended[:] = parts["ended"].get("worlds", True)  # older checkpoints do not tell
+        self._ended[:] = parts["ended"]["worlds"]

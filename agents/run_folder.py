@@ -8,22 +8,19 @@ versions), ``evaluations.json`` (means of each), ``checkpoints/``, the policy fi
 from __future__ import annotations
 
 import datetime
-import os
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal, get_args
+from typing import IO, Any, Literal
 
 import snake_gym
 from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, near_path, read_json, to_json, write_atomic
-from snake_gym.config.files import LARGEST_RECORD_BYTES, read_file
 from snake_gym.config.program import DISTRIBUTION
 from snake_gym.config.records import versions
 from snake_gym.config.threads import process_cores
-from snake_gym.interface.policy_contract import present_settings
 from snake_gym.plugins import check_plugins
 
 from .config import TrainConfig
@@ -59,7 +56,6 @@ class RunFolder:
             raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run that train.py made")
         settings = load_yaml(self.path / CONFIG)
         check_plugins(settings.get("plugins") or (), str(self.path / CONFIG))
-        settings["env"] = present_settings(settings.get("env") or {})
         return build(TrainConfig, settings, str(self.path / CONFIG))
 
     def write_config(self, config: TrainConfig) -> None:
@@ -98,7 +94,7 @@ class RunFolder:
 
         Raises ConfigError if their file is damaged.
         """
-        return list(self._read(EVALUATIONS, _is_history, []))
+        return list(self._read(EVALUATIONS, []))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -108,8 +104,7 @@ class RunFolder:
         """
         give_up = time.monotonic() + _PATIENCE_S
         self.path.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # a foreign run may hold a link to any file
-        with os.fdopen(os.open(self.path / ".lock", flags, 0o666), "w") as stream:
+        with (self.path / ".lock").open("w") as stream:
             while not _take(stream):
                 if time.monotonic() >= give_up:
                     raise ConfigError(f"{self.path} is in use: another process is training in it")
@@ -117,22 +112,15 @@ class RunFolder:
             yield
 
     def _read_status(self) -> dict[str, Any]:
-        return dict(self._read(STATUS, _is_status, {}))
+        return dict(self._read(STATUS, {}))
 
-    def _read(self, name: str, is_sound: Callable[[Any], bool], absent: Any) -> Any:
+    def _read(self, name: str, absent: Any) -> Any:
         """Return the content of a JSON file, ``absent`` if there is none. Raises ConfigError if it is damaged."""
+        path = self.path / name
         try:
-            content = read_json(read_file(self.path / name, LARGEST_RECORD_BYTES), name)
-            fault = None if is_sound(content) else f"{name} has not the form that train.py writes"
-        except (FileNotFoundError, NotADirectoryError):
-            return absent
-        except (OSError, ValueError) as error:
-            fault = str(error)
-        if fault is not None:
-            raise ConfigError(
-                f"{self.path / name} is damaged ({fault}); restore it, or delete it to go on without that history"
-            )
-        return content
+            return read_json(path.read_bytes(), str(path)) if path.is_file() else absent
+        except ConfigError as error:
+            raise ConfigError(f"{error}; restore it, or delete it to go on without that history") from None
 
     def _write(self, status: Status, launches: list[dict[str, Any]]) -> None:
         write_atomic(self.path / STATUS, to_json({"status": status, "launches": launches}))
@@ -151,34 +139,10 @@ def _take(stream: IO[str]) -> bool:
     return True
 
 
-def _is_history(content: Any) -> bool:
-    return isinstance(content, list) and all(
-        isinstance(each, dict)
-        and isinstance(each.get("step"), (int, float))
-        and all(isinstance(value, (int, float)) or value in ("inf", "-inf", "nan") for value in each.values())
-        for each in content
-    )
-
-
-def _is_status(content: Any) -> bool:
-    if not isinstance(content, dict) or content.get("status") not in get_args(Status):
-        return False
-    launches = content.get("launches")
-    if not isinstance(launches, list) or not launches or not all(isinstance(each, dict) for each in launches):
-        return False
-    return content["status"] != "finished" or isinstance(launches[-1].get("to_step"), int)
-
-
 def new_run_path(config_path: Path, config: TrainConfig, root: Path = Path("runs")) -> Path:
-    """Return a folder that does not exist yet, named after config, algorithm, seed and time."""
+    """Return a folder named after config, algorithm, seed and time."""
     stem = f"{config_path.stem}-{str(config.algorithm.get('name')).lower()}-seed{config.seed}"
-    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    path = root / f"{stem}-{stamp}"
-    count = 1
-    while path.exists():
-        count += 1
-        path = root / f"{stem}-{stamp}-{count}"
-    return path
+    return root / f"{stem}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
 
 
 def git_hash() -> str:

@@ -1,13 +1,13 @@
 """Code that uses private parts of Stable-Baselines3: check each new release of it against this file.
 
-A run's state is read from a model and restored bit for bit: SB3's own save keeps networks and optimisers but loses
-the random generators, the env, the normaliser's running returns and the observations that the next rollout starts from.
-The state is complete only between rollouts (``BetweenRollouts``).
+The state of a PPO run is read from a model and restored bit for bit: SB3's own save keeps networks and optimisers but
+loses the random generators, the env, the normaliser's running returns and the observations that the next rollout starts
+from. It is complete between rollouts (``BetweenRollouts``). Other algorithms lose their replay buffer and the memory of
+recurrent policies, as in SB3's own save.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,6 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import TensorBoardOutputFormat
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr, recursive_setattr
 from stable_baselines3.common.vec_env import VecEnv
 from torch.utils.tensorboard import SummaryWriter
@@ -30,12 +29,8 @@ from .sb3_vec_env import Sb3VecEnv
 
 Arrays = dict[str, NDArray[Any]]
 
-COUNTERS = (
-    "num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining", "_n_calls", "exploration_rate",
-)  # fmt: skip
+COUNTERS = ("num_timesteps", "_n_updates", "_current_progress_remaining")
 LAST_STEP = ("_last_obs", "_last_episode_starts", "_last_original_obs")
-RECURRENT = "_last_lstm_states"
-"""States of actor and critic of a RecurrentPPO, two tensors each."""
 PLAIN_POLICY, RECURRENT_POLICY = "MlpPolicy", "MlpLstmPolicy"
 
 
@@ -46,8 +41,6 @@ class Snapshot:
     tensors: dict[str, Any] = field(default_factory=dict)
     """Networks, optimisers and torch's generator: tensors and plain values in dicts and lists."""
     arrays: Arrays = field(default_factory=dict)
-    replay: Arrays = field(default_factory=dict)
-    """Filled rows of an off-policy algorithm's replay buffer."""
     plain: dict[str, Any] = field(default_factory=dict)
     """Plain values for JSON."""
 
@@ -55,8 +48,7 @@ class Snapshot:
 class BetweenRollouts:
     """Mixin for SB3 algorithms: ``between_rollouts`` is called before each rollout, when no work is unfinished.
 
-    At that moment the state of training is the networks, optimisers, counters, random generators, env and, if
-    off-policy, the replay buffer; a rollout buffer holds nothing that will be used again.
+    A rollout buffer then holds nothing that will be used again.
     """
 
     between_rollouts: Callable[[], None]
@@ -92,23 +84,15 @@ def find_divergence(model: BaseAlgorithm) -> str | None:
 
     Draws no random numbers. The action checked is that for the model's last observations.
     """
-    policy: Any = model.policy
-    if not all(bool(torch.isfinite(values).all()) for values in policy.parameters()):
+    if not all(bool(torch.isfinite(values).all()) for values in model.policy.parameters()):
         return "weights"
     if model._last_obs is None:
         return None
     try:
-        with torch.no_grad():
-            seen = policy.obs_to_tensor(model._last_obs)[0]
-            if is_recurrent(model):
-                states = getattr(model, RECURRENT)
-                starts = torch.as_tensor(model._last_episode_starts, dtype=torch.float32, device=model.device)
-                actions = policy._predict(seen, states.pi, starts, deterministic=True)[0]
-            else:
-                actions = policy._predict(seen, deterministic=True)
+        actions, _ = model.predict(model._last_obs, deterministic=True)
     except ValueError:  # torch's distributions refuse a mean that is no number, or a deviation of 0 or infinity
         return "actions"
-    return None if bool(torch.isfinite(actions).all()) else "actions"
+    return None if np.isfinite(actions).all() else "actions"
 
 
 def frozen_normaliser(model: BaseAlgorithm) -> FrozenNormaliser | None:
@@ -131,7 +115,7 @@ def unwrap(venv: VecEnv | None) -> Sb3VecEnv:
 
 
 def capture(model: BaseAlgorithm) -> Snapshot:
-    """Return the state of ``model`` and env; tensors and replay rows are not copied: store them before it goes on."""
+    """Return the state of ``model`` and env; tensors are not copied: store them before it goes on."""
     snapshot = Snapshot()
     _, variables = model._get_torch_save_params()
     snapshot.tensors = {
@@ -139,9 +123,6 @@ def capture(model: BaseAlgorithm) -> Snapshot:
         "variables": {name: recursive_getattr(model, name).detach() for name in variables},
         "generator": torch.get_rng_state(),
     }
-    if is_recurrent(model):
-        states = getattr(model, RECURRENT)
-        snapshot.tensors["recurrent"] = {part: list(getattr(states, part)) for part in states._fields}
     if model.device.type == "cuda":
         snapshot.tensors["cuda_generators"] = torch.cuda.get_rng_state_all()
     arrays = {f"venv/{name}": values for name, values in unwrap(model.env).get_state().items()}
@@ -153,22 +134,11 @@ def capture(model: BaseAlgorithm) -> Snapshot:
             arrays[f"model/{name}"] = np.array(value)
     places = _normaliser_places(model)
     arrays |= {f"normaliser/{path}": np.array(getattr(owner, name)) for path, (owner, name) in places.items()}
-    # SB3 draws from numpy's global generator.
-    kind, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)  # noqa: NPY002
-    arrays["numpy_generator"] = np.asarray(keys)
     snapshot.arrays = arrays
     snapshot.plain = {
         "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
-        "episodes": [[float(e["r"]), int(e["l"]), float(e["t"])] for e in model.ep_info_buffer or ()],
-        "successes": [bool(s) for s in model.ep_success_buffer or ()],
-        "numpy_generator": [kind, int(position), int(has_gauss), float(gauss)],
-        "action_generator": model.action_space.np_random.bit_generator.state,
+        "numpy_generator": np.random.get_state(legacy=False),  # noqa: NPY002  # SB3 draws from the global one
     }
-    if isinstance(model, OffPolicyAlgorithm) and model.replay_buffer is not None:
-        buffer = model.replay_buffer
-        snapshot.plain["replay"] = {"position": buffer.pos, "full": buffer.full}
-        filled = buffer.size()
-        snapshot.replay = {name: values[:filled] for name, values in _replay_arrays(model).items()}
     return snapshot
 
 
@@ -181,10 +151,6 @@ def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
     for name in model._get_torch_save_params()[1]:
         recursive_setattr(model, f"{name}.data", tensors["variables"][name].to(model.device))
-    if is_recurrent(model):
-        states = getattr(model, RECURRENT)
-        parts = {part: tuple(value.to(model.device) for value in tensors["recurrent"][part]) for part in states._fields}
-        setattr(model, RECURRENT, states._replace(**parts))
     unwrap(model.env).set_state(_part(arrays, "venv/"))
     for path, values in _part(arrays, "model/").items():
         name, _, part = path.partition("/")
@@ -195,42 +161,10 @@ def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
     for name in COUNTERS:
         if hasattr(model, name):
             setattr(model, name, plain["counters"][name])
-    size = model._stats_window_size
-    model.ep_info_buffer = deque(({"r": r, "l": n, "t": t} for r, n, t in plain["episodes"]), maxlen=size)
-    model.ep_success_buffer = deque(plain["successes"], maxlen=size)
-    if isinstance(model, OffPolicyAlgorithm) and model.replay_buffer is not None:
-        _restore_replay(model, snapshot)
-    # All that SB3 draws from: numpy's, torch's and the action space's generators.
-    kind, position, has_gauss, gauss = plain["numpy_generator"]
-    np.random.set_state((kind, arrays["numpy_generator"], position, has_gauss, gauss))  # noqa: NPY002
-    model.action_space.np_random.bit_generator.state = plain["action_generator"]
+    np.random.set_state(plain["numpy_generator"])  # noqa: NPY002
     torch.set_rng_state(tensors["generator"])
     if model.device.type == "cuda" and "cuda_generators" in tensors:
         torch.cuda.set_rng_state_all(tensors["cuda_generators"])
-
-
-def _restore_replay(model: OffPolicyAlgorithm, snapshot: Snapshot) -> None:
-    buffer = model.replay_buffer
-    assert buffer is not None
-    own = _replay_arrays(model)
-    if own.keys() != snapshot.replay.keys():
-        raise ValueError("the replay buffer has other parts")
-    for name, values in own.items():
-        stored = snapshot.replay[name]
-        if stored.shape[1:] != values.shape[1:] or stored.shape[0] > values.shape[0] or stored.dtype != values.dtype:
-            raise ValueError(f"the replay buffer's {name} is {stored.dtype} {stored.shape}; expected {values.shape}")
-        values[: stored.shape[0]] = stored
-    buffer.pos = int(snapshot.plain["replay"]["position"])
-    buffer.full = bool(snapshot.plain["replay"]["full"])
-
-
-def _replay_arrays(model: OffPolicyAlgorithm) -> Arrays:
-    buffer = model.replay_buffer
-    return {
-        name: values
-        for name, values in vars(buffer).items()
-        if isinstance(values, np.ndarray) and values.shape[:1] == (getattr(buffer, "buffer_size", -1),)
-    }
 
 
 def _normaliser_places(model: BaseAlgorithm) -> dict[str, tuple[Any, str]]:

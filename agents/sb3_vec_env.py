@@ -132,10 +132,6 @@ class Sb3VecEnv(VecEnv):
     ) -> list[bool]:
         return [False] * len(list(self._get_indices(indices)))
 
-    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
-        frames = self.env.render()
-        return [None] * self.num_envs if frames is None else list(frames)  # type: ignore[arg-type]
-
     @property
     def _core(self) -> SnakeCore:
         core: SnakeCore = self.env.core  # type: ignore[attr-defined]

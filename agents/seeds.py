@@ -7,7 +7,6 @@ were stopped or killed, and leaves finished ones alone.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,9 @@ _SHOWN = ("return", "progress/all", "success_rate", "targets")
 
 def train_seeds(args: argparse.Namespace) -> int:
     """Train all seeds of the parsed command line; 0 if all are finished, 130 if stopped before, 1 if any failed."""
-    seeds, group = read_seeds(args.seeds), group_folder(args.config, args.set, args.run_dir)
+    seeds = read_seeds(args.seeds)
+    settings = apply_overrides(load_yaml(args.config), args.set)
+    group = args.run_dir or Path(settings.get("run_dir") or f"runs/{args.config.stem}")
     if RunFolder(group).holds_run():
         raise ConfigError(f"{group} holds a run; choose another --run-dir for the folder of several")
     runs = {f"seed_{seed}": RunFolder(group / f"seed_{seed}") for seed in seeds}
@@ -39,12 +40,12 @@ def train_seeds(args: argparse.Namespace) -> int:
     first = next(iter(plans.values()))
     for note_of_settings in first.notes:
         console.print(f"note: {note_of_settings}", soft_wrap=True, markup=False)
+    plugins = [word for plugin in args.plugin for word in ("--plugin", plugin)]
+    common = ["--config", str(args.config), "--quiet", *plugins, "--set", *args.set, CONTINUE]
     commands = {
-        name: train_words(
-            plan.folder.path, args.config, [*args.set, f"seed={plan.config.seed}"], args.plugin, args.export
-        )
+        name: [*common, f"seed={plan.config.seed}", "--run-dir", str(plan.folder.path)]
         for name, plan in plans.items()
-        if args.export or plan.folder.steps_done() < plan.config.total_steps
+        if plan.folder.steps_done() < plan.config.total_steps
     }
     stopped, failed = False, dict[str, str]()
     try:
@@ -54,7 +55,10 @@ def train_seeds(args: argparse.Namespace) -> int:
         stopped = True
     done = {name: plan.folder.steps_done() >= plan.config.total_steps for name, plan in plans.items()}
     states = {name: "failed" if name in failed else "finished" if done[name] else "stopped" for name in runs}
-    print_table(summary_table(runs, states))
+    terminal = Console(highlight=False)
+    if not terminal.is_terminal:
+        terminal.width = 160
+    terminal.print(summary_table(runs, states))
     for name, reason in failed.items():
         console.print(f"{name} failed: {reason}", soft_wrap=True, markup=False)
     if failed:
@@ -71,51 +75,20 @@ def _train(words: list[str]) -> int:
     return main(words)
 
 
-def print_table(table: Table) -> None:
-    """Print a table, wide where there is no terminal."""
-    terminal = Console(highlight=False)
-    if not terminal.is_terminal:
-        terminal.width = 160
-    terminal.print(table)
-
-
-def group_folder(config_file: Path, assignments: Sequence[str], run_dir: Path | None) -> Path:
-    """Return the folder of the runs: the one given, that of the settings, or one named after the config."""
-    if run_dir is not None:
-        return run_dir
-    return Path(apply_overrides(load_yaml(config_file), assignments).get("run_dir") or f"runs/{config_file.stem}")
-
-
-def train_words(
-    folder: Path, config_file: Path, assignments: Sequence[str], plugins: Sequence[str] = (), export: bool = False
-) -> list[str]:
-    """Return the command line that trains in ``folder`` until the run is finished, from where it stands."""
-    words = ["--config", str(config_file), "--quiet", "--run-dir", str(folder), "--set", *assignments, CONTINUE]
-    words += [word for plugin in plugins for word in ("--plugin", plugin)]
-    return words + (["--export"] if export else [])
-
-
 def summary_table(runs: dict[str, RunFolder], states: dict[str, str]) -> Table:
-    """Return the table of the last evaluation of each run and of its best one, and the mean over the finished runs."""
-    evaluations = {name: run.evaluations() for name, run in runs.items()}
-    last = {name: each[-1] for name, each in evaluations.items() if each}
+    """Return the table of the last evaluation of each run, and the mean over the finished runs."""
+    last = {name: (run.evaluations() or [{"step": 0}])[-1] for name, run in runs.items()}
     shown = [column for column in _SHOWN if any(column in means for means in last.values())]
     table = Table(title="last evaluation of each run")
-    for column in ("run", "state", "steps", *shown, "best return"):
+    for column in ("run", "state", "steps", *shown):
         table.add_column(column, justify="left" if column in ("run", "state") else "right")
-    rows: dict[str, list[float]] = {}
-    for name in runs:
-        if name in last:
-            trained = [each["return"] for each in evaluations[name] if each["step"] > 0]
-            rows[name] = [*(last[name].get(column, np.nan) for column in shown), max(trained, default=np.nan)]
-            cells = [f"{last[name]['step']:,.0f}", *(f"{value:.2f}" for value in rows[name])]
-        else:
-            cells = ["0", *([""] * (len(shown) + 1))]
-        table.add_row(name, states[name], *cells)
-    finished = np.array([row for name, row in rows.items() if states[name] == "finished"])
+    for name, means in last.items():
+        cells = (f"{means[column]:.2f}" if column in means else "" for column in shown)
+        table.add_row(name, states[name], f"{means['step']:,.0f}", *cells)
+    finished = [[last[name][column] for column in shown] for name in runs if states[name] == "finished"]
     if len(finished) > 1:
-        spread = finished.std(axis=0, ddof=1)
         table.add_section()
-        cells = [f"{mean:.2f} ± {sd:.2f}" for mean, sd in zip(finished.mean(axis=0), spread, strict=True)]
+        means_and_spreads = zip(np.mean(finished, axis=0), np.std(finished, axis=0, ddof=1), strict=True)
+        cells = (f"{mean:.2f} ± {spread:.2f}" for mean, spread in means_and_spreads)
         table.add_row("mean ± sd", f"{len(finished)} finished", "", *cells)
     return table

@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parse(argv)
     load_plugins(arguments.plugin)
     require("training", "stable_baselines3", "tensorboard", "torch")
-    from . import export, launch, seeds  # loads torch, which --help and a mistyped option need not wait for
+    from . import launch, seeds  # loads torch, which --help and a mistyped option need not wait for
 
     if arguments.seeds is not None:
         return seeds.train_seeds(arguments)
@@ -34,11 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     else:
         plan = launch.plan_new(arguments.config, [*arguments.set, *seed], arguments.run_dir, arguments.plugin)
     command = [*launch.PROGRAM.split(), *(sys.argv[1:] if argv is None else argv)]
-    if not launch.run(plan, command, arguments.quiet):
-        return STOPPED
-    if arguments.export:
-        print(export.export_policy(plan.folder.path).describe())
-    return 0
+    return 0 if launch.run(plan, command, arguments.quiet) else STOPPED
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -55,7 +51,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     add_parallel_options(parser)
     add_plugin_option(parser)
-    parser.add_argument("--export", action="store_true", help="at the end, write a policy file into RUN/export")
     parser.add_argument("--quiet", action="store_true", help="say only how it ended")
     arguments = parser.parse_args(argv)
     if arguments.resume is not None and arguments.run_dir is not None:

@@ -1,8 +1,8 @@
 """Training run from its first step to its last, over any number of launches.
 
 Logging, evaluation, checkpoints and stopping happen between SB3's rollouts. Evaluation and logging draw no random
-numbers and checkpoints hold the whole state. So neither their times nor a kill and a resume in between change the
-result of learning (on the CPU, bit for bit).
+numbers and checkpoints hold the whole state of PPO. So neither their times nor a kill and a resume in between change
+what PPO learns (on the CPU, bit for bit).
 """
 
 from __future__ import annotations
@@ -20,23 +20,14 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from snake_gym.config import ConfigError, build
+from snake_gym.config import ConfigError, build, to_dict
+from snake_gym.config.yaml_text import format_yaml
 from snake_gym.envs import EnvConfig, SnakeVectorEnv
-from snake_gym.envs.core import SnakeCore
-from snake_gym.interface.policy_file import CONTRACT, read_policy_file
 from snake_gym.registry import find_task
 
 from .algorithms import find_algorithm, make_learner
-from .checkpoint import (
-    checkpoint_step,
-    list_checkpoints,
-    newest_checkpoint,
-    write_checkpoint,
-    write_files,
-    write_folder,
-)
+from .checkpoint import checkpoint_step, list_checkpoints, newest_checkpoint, write_checkpoint, write_folder
 from .config import TrainConfig
-from .dashboard import PICTURED, Dashboard
 from .display import TrainingDisplay
 from .metrics import EpisodeWindow, play_episodes, summarise
 from .policy_writer import LearnerPolicy, PolicyWriter
@@ -96,7 +87,6 @@ class Training:
         self.algorithm = find_algorithm(config.algorithm)
         self._make_env = make_env or make_envs(config)
         self._writer = None if make_env else PolicyWriter(config, folder)
-        self._dashboard = Dashboard(config, folder.path, folder.tensorboard, is_ours=make_env is None)
         self.venv = self._make_venv()
         self.model = make_learner(self.algorithm, self.venv, config.seed, config.device)
         self.venv.seed(config.world_seed)
@@ -104,8 +94,6 @@ class Training:
         self.standing = Standing()
         self._evaluation_env: VectorEnv[Any, Any, Any] | None = None
         self._clock = (time.monotonic(), 0)
-        self._evaluating_s = 0.0
-        """Time that this launch has spent on evaluations, references and pictures included [s]."""
         self._resumed_from: int | None = None
         self._difficulty: float | None = None
         self._period = config.eval.period(config.total_steps)
@@ -123,19 +111,8 @@ class Training:
         except (ValueError, KeyError, RuntimeError, TypeError) as error:
             reason = str(error).split("\n")[0]
             raise ConfigError(f"{path} does not fit the run's settings or this version ({reason})") from error
-        if self._writer is not None and self.standing.best_return > -np.inf:
-            self._check_best(step)
         self._resumed_from = step
         return step
-
-    def _check_best(self, step: int) -> None:
-        """Let the next evaluation, at ``step`` or later, save the best policy anew if its files are not whole."""
-        try:
-            read_policy_file(self.folder.policies / "best" / CONTRACT)
-        except ConfigError as error:
-            self.display.say(f"note: the best policy is missing or incomplete ({error}); the next evaluation saves one")
-            self.standing.best_return = -np.inf
-            self.standing.evaluated = min(self.standing.evaluated, step - 1)
 
     def run(self) -> None:
         """Train to the end.
@@ -152,15 +129,14 @@ class Training:
         """Keep the run's TensorBoard file open within the context."""
         writer = ResumableTensorBoard(self.folder.tensorboard, self._resumed_from)
         self.model.set_logger(Logger(str(self.folder.tensorboard), [writer]))
+        if self._resumed_from is None:
+            writer.writer.add_text("config", f"```\n{format_yaml(to_dict(self.config))}\n```", 0)
         try:
-            self._dashboard.open(writer.writer, self._resumed_from)
             yield
         except BaseException:
             with suppress(OSError):  # the error on its way says more
-                self._dashboard.close()
                 writer.close()
             raise
-        self._dashboard.close(finished=True)
         writer.close()
 
     def learn(self, until: int) -> None:
@@ -226,7 +202,6 @@ class Training:
             logger.record("rollout/difficulty", self._difficulty)
         now, (before, step_before) = time.monotonic(), self._clock
         logger.record("time/fps", (step - step_before) / max(now - before, 1e-9))
-        logger.record("time/evaluation_s", self._evaluating_s)
         logger.dump(step)
         self._clock = (now, step)
         self.standing.logged = step
@@ -235,26 +210,16 @@ class Training:
 
     def _evaluate(self) -> None:
         self._check_finite()
-        model, config, began = self.model, self.config, time.monotonic()
+        model, config, step = self.model, self.config, self.model.num_timesteps
         if self._evaluation_env is None:
             self._evaluation_env = self._make_env(config.eval.episodes, AutoresetMode.DISABLED)
-        env, step, board = self._evaluation_env, model.num_timesteps, self._dashboard
-        references = board.references(self.should_stop)
-        if references is None:
-            return
-        core: SnakeCore | None = getattr(env, "core", None)
-        draws = board.has_pictures and _is_due(step, self.standing.evaluated, max(config.total_steps // PICTURED, 1))
-        watch = board.watch(core) if draws and core is not None else lambda: None
-        columns = play_episodes(LearnerPolicy(model), env, config.eval.seed, self.should_stop, watch)
+        columns = play_episodes(LearnerPolicy(model), self._evaluation_env, config.eval.seed, self.should_stop)
         if columns is None:
             return
-        means = summarise(columns) | references.regret(columns)
+        means = summarise(columns)
         for name, value in means.items():
             model.logger.record(f"eval/{name}", value)
         model.logger.dump(step)
-        board.add_references(step)
-        if draws and core is not None:
-            board.draw(columns, core, step)
         self.standing.evaluated = step
         self.standing.evaluation = means
         self.folder.note_evaluation(step, means)
@@ -266,27 +231,22 @@ class Training:
         if not self.display.quiet:
             text = f"{step:,} steps: evaluation {_describe(means)}"
             self.display.say(text + ", the best so far" if best else text)
-        spent = time.monotonic() - began
-        self._evaluating_s += spent
-        self._clock = (self._clock[0] + spent, self._clock[1])  # not the learner's time
 
     def _save(self) -> None:
         step = self.model.num_timesteps
         if step == self.standing.saved:
             return
         self._check_finite()
-        began = time.monotonic()
         self.standing.saved = step
         snapshot = capture(self.model)
         snapshot.arrays |= {f"metrics/{name}": values for name, values in self.window.get_state().items()}
         snapshot.plain["standing"] = vars(self.standing)
         write_checkpoint(self.folder.path, step, snapshot, self._encode(), self.config.checkpoint.keep)
-        self._clock = (self._clock[0] + time.monotonic() - began, self._clock[1])
 
     def _save_policy(self, name: str) -> None:
         files = self._encode()
         if files:
-            write_folder(self.folder.policies / name, lambda folder: write_files(folder, files))
+            write_folder(self.folder.policies / name, files)
 
     def _encode(self) -> dict[str, bytes]:
         """Return the policy file's content, empty for an env of another package."""

@@ -34,10 +34,11 @@ def main() -> None:
 
     def objective(trial: optuna.Trial) -> float:
         chosen = [f"{name}={suggest(trial, name)}" for name, suggest in RANGES.items()]
-        first = optuna.storages.RetryFailedTrialCallback.retried_trial_number(trial)  # of one that was killed
+        # Number of the trial that this one repeats, because its process was killed.
+        first = optuna.storages.RetryFailedTrialCallback.retried_trial_number(trial.study.trials[trial.number])
         run = args.out / f"trial_{trial.number if first is None else first:04d}"
-        fixed = ["if_exists=continue", "eval.references=false", "eval.pictures=false"]
-        if train(["--config", args.config, "--run-dir", str(run), "--quiet", "--set", *fixed, *args.set, *chosen]):
+        settings = ["if_exists=continue", *args.set, *chosen]
+        if train(["--config", args.config, "--run-dir", str(run), "--quiet", "--set", *settings]):
             raise KeyboardInterrupt  # stopped, its state saved
         return RunFolder(run).evaluations()[-1]["return"]
 

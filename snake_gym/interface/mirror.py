@@ -52,21 +52,17 @@ def find_reflection(mirror: Mirror, of: Any, width: int, what: str, action: Refl
             "sign for each entry, or 'reversed' (entries from right to left)"
         )
     places = np.arange(width)
-    if isinstance(told, str) and told == "action" and action is not None:
+    if isinstance(told, Reflection):
+        found = told
+    elif told == "action" and action is not None:
         found = action
-    elif isinstance(told, str) and told == "reversed":
+    elif told == "reversed":
         found = Reflection(places[::-1].copy(), np.ones(width, np.float32))
-    elif isinstance(told, Reflection):
-        found = Reflection(np.asarray(told.source), np.asarray(told.sign, np.float32))
     else:
-        signs = np.zeros(0) if isinstance(told, str) else np.atleast_1d(np.asarray(told))
-        repeats = signs.ndim == 1 and signs.size > 0 and width % signs.size == 0
-        whole = repeats and np.isin(signs, (SAME, TURNED)).all()
-        found = Reflection(
-            places, np.tile(signs if whole else 0, width // signs.size if whole else 1).astype(np.float32)
-        )
-    shapes = (found.source.shape, found.sign.shape) == ((width,), (width,))
-    if not shapes or not np.isin(found.source, places).all() or not _is_its_own_inverse(found):
+        signs = np.atleast_1d(told)
+        whole = width % signs.size == 0 and np.isin(signs, (SAME, TURNED)).all()
+        found = Reflection(places, np.tile(signs, width // signs.size).astype(np.float32) if whole else np.zeros(width))
+    if found.sign.shape != (width,) or not _is_its_own_inverse(found):
         raise ConfigError(
             f"the mirror of {what} is {show(told)}; expected -1, 1, signs that {width} entries are a multiple of, or "
             "a Reflection that undoes itself"
@@ -85,6 +81,7 @@ def side_by_side(reflections: Sequence[Reflection]) -> Reflection:
 
 
 def _is_its_own_inverse(reflection: Reflection) -> bool:
-    source, sign = reflection
-    twice = (source[source] == np.arange(source.size)).all() and (sign * sign[source] == 1.0).all()
-    return bool(twice)
+    places = np.arange(len(reflection.source))
+    return np.array_equal(reflection.source[reflection.source], places) and np.array_equal(
+        reflection.sign * reflection.sign[reflection.source], np.ones(len(places))
+    )

@@ -1,16 +1,12 @@
 """What a policy file says about its policy: everything that is needed to play it on a robot, and to check that.
 
-``docs/policy_file.md`` describes the JSON. Its seal, a SHA-256 of its own content, guards against damage, not forgery.
+``docs/policy_file.md`` describes the JSON.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
@@ -18,10 +14,11 @@ import pydantic
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Settings, build, read_json, to_json
+from snake_gym.config.errors import show
 from snake_gym.config.settings import Limit, NonNegative, Positive
 from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_action
 from snake_gym.interface.actor_network import FrozenNormaliser, Layer
-from snake_gym.interface.observations import BOUND, USUAL, Field, ObservationLayout
+from snake_gym.interface.observations import BOUND, Field, ObservationLayout
 from snake_gym.registry import check_env_id
 from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -29,10 +26,8 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 FORMAT: Final = "snake_gym policy file 2"
 MAX_TOLERANCE = 1e-4
 Tolerance = Annotated[float, pydantic.Field(gt=0.0, le=MAX_TOLERANCE)]
-SEAL = "sha256"
-"""Key of the contract's own SHA-256."""
-_TRAINING_ONLY: Final = "stagger"
-"""Setting that stood among those of the env in earlier files; it concerns the training alone."""
+_SEAL = "sha256"
+"""Key of a checksum in earlier files, which is not read."""
 
 
 class WeightsFile(Settings):
@@ -150,14 +145,7 @@ class EnvOrigin(Settings):
         check_env_id(self.id, "id")
 
 
-def present_settings(env: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete settings of an env, of this version or an earlier one, by their present names."""
-    present = {name: value for name, value in env.items() if name not in (_TRAINING_ONLY, "columns")}
-    if env.get("columns"):
-        present["observation"] = {"columns": [USUAL, *env["columns"]]}
-    return present
-
-
+@dataclass(frozen=True)
 class PolicyContract(Settings):
     """Everything about a policy but its weights."""
 
@@ -209,60 +197,18 @@ def golden_references(
     return np.stack([decoder.decode(actions.astype(np.float64), measurement, goal, state) for _ in range(2)])
 
 
-def seal(content: Mapping[str, Any]) -> str:
-    """SHA-256 of JSON content, in whatever order and spacing it is written; the seal itself does not count."""
-    rest = {key: value for key, value in content.items() if key != SEAL}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def sealed(content: object) -> dict[str, Any]:
-    """Settings, or a mapping, as JSON content with its seal."""
-    plain = json.loads(to_json(content))
-    return {**plain, SEAL: seal(plain)}
-
-
-def check_seal(content: dict[str, Any], where: str) -> None:
-    """Take the seal off JSON content. Raises ConfigError if the content has changed since."""
-    expected = seal(content)
-    if content.pop(SEAL, None) != expected:
-        raise ConfigError(f"{where} was changed or damaged after it was written: its sha256 is not {expected[:12]}...")
-
-
 def format_contract(contract: PolicyContract) -> str:
-    """The contract as JSON text, sealed."""
-    text = json.dumps(sealed(contract), indent=1)
+    """The contract as JSON text."""
+    text = to_json(contract)
     numbers = re.compile(r"\[\s*([-+.\deE]+(?:,\s+[-+.\deE]+)*)\s*\]")
-    return numbers.sub(lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text) + "\n"
+    return numbers.sub(lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text)
 
 
-def parse_contract(text: str, where: str) -> PolicyContract:
-    """The contract in a JSON text. Raises ConfigError if it is none, was changed, or does not fit this version."""
-    try:
-        content = read_json(text, "it")
-    except ConfigError as error:
-        raise ConfigError(f"{where} is no policy file: {error}; expected JSON of format {FORMAT!r}") from None
+def parse_contract(text: str | bytes, where: str) -> PolicyContract:
+    """The contract in a JSON text. Raises ConfigError if it is none, or does not fit this version."""
+    content = read_json(text, where)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        found = repr(content.get("format"))[:60] if isinstance(content, dict) else type(content).__name__
+        found = show(content.get("format")) if isinstance(content, dict) else type(content).__name__
         raise ConfigError(f"{where} is no policy file of this version: its format is {found}; expected {FORMAT!r}")
-    check_seal(content, where)
-    if isinstance(content.get("observation"), dict):
-        content["observation"].pop("columns", None)  # of earlier files; the fields tell them
-    elsewhere = _outside(content.get("action"))
-    if elsewhere is not None:
-        raise ConfigError(f"{where}: action names {elsewhere}; expected settings of its own, or a file in configs")
+    content.pop(_SEAL, None)
     return build(PolicyContract, content, where)
-
-
-def _outside(settings: Any) -> str | None:
-    """The first setting, however deep, that names a file outside ``configs`` or a tuned gait; None if there is none.
-
-    Whoever wrote the policy file must not choose what is read on this machine."""
-    if not isinstance(settings, dict):
-        return None
-    for key, value in settings.items():
-        parts = PurePath(value).parts if key == "file" and isinstance(value, str) else ()
-        if key == "tuned" or (key == "file" and (parts[:1] != ("configs",) or ".." in parts)):
-            return f"{key}: {str(value)[:60]!r}"
-        if (found := _outside(value)) is not None:
-            return found
-    return None

@@ -1,9 +1,8 @@
 """Trained policies from files, played with numpy alone: no learning library, nothing unpickled, nothing executed.
 
 A policy file is a folder with ``policy.json``, the contract (``policy_contract``), and ``policy.safetensors``, the
-weights. A training run holds its policies in this form. Loading checks the contract's seal, size and hash of the
-weights, that observations and actions mean the same in this version, and the golden pairs: what loads acts like the
-policy that was trained.
+weights. A training run holds its policies in this form. Loading checks the hash of the weights, that observations and
+actions mean the same in this version, and the golden pairs: what loads acts like the policy that was trained.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
-from snake_gym.config import ConfigError, near_path, nearest, read_json, to_dict
+from snake_gym.config import ConfigError, near_path, nearest, to_dict
 from snake_gym.config.files import read_file
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.interface.policy_contract import PolicyContract, golden_references, parse_contract, present_settings
+from snake_gym.interface.policy_contract import PolicyContract, golden_references, parse_contract
 from snake_gym.robot.spatial_spec import AnyRobot, load_any_robot
 from snake_gym.robot.spec import RobotSpec
 
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Box
 
 CONTRACT, WEIGHTS = "policy.json", "policy.safetensors"
-MAX_CONTRACT_BYTES, MAX_WEIGHTS_BYTES, MAX_HEADER_BYTES = 1 << 20, 1 << 26, 1 << 20
+MAX_BYTES = 1 << 26
+"""Largest contract or file of weights that is read."""
 RUN_POLICIES = ("policy/best", "policy/final", "policy")
 """Folders of policies in a training run, the preferred one first, and in a checkpoint."""
-_MOST_NAMED = 4
 
 
 class FilePolicy:
@@ -54,7 +53,7 @@ class FilePolicy:
         self.env_id = contract.env.id
         """Registered name of the env it was trained in."""
         own = {"robot": to_dict(contract.robot), "action": to_dict(contract.action.settings)}
-        self.env_config: Mapping[str, Any] = {**present_settings(contract.env.settings), **own}
+        self.env_config: Mapping[str, Any] = {**contract.env.settings, **own}
         """Settings of the env it was trained in, complete: ``gym.make(policy.env_id, config=policy.env_config)``."""
         size = contract.observation.size
         self._network = ActorNetwork(contract.network, tensors, size, contract.action.size)
@@ -167,15 +166,9 @@ def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | A
 
 def read_policy_file(file: Path) -> tuple[PolicyContract, bytes]:
     """The contract in ``file``, and the content of the weights' file beside it. Raises ConfigError."""
-    try:
-        text = _read(file, MAX_CONTRACT_BYTES).decode("utf-8")
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file} is no policy file: it is no UTF-8 text") from None
-    contract = parse_contract(text, str(file))
+    contract = parse_contract(_read(file), str(file))
     weights = file.parent / contract.weights.file
-    data = _read(weights, MAX_WEIGHTS_BYTES)
-    if len(data) != contract.weights.n_bytes:
-        raise ConfigError(f"{weights} has {len(data)} bytes; expected {contract.weights.n_bytes}, as {file} says")
+    data = _read(weights)
     found = hashlib.sha256(data).hexdigest()
     if found != contract.weights.sha256:
         raise ConfigError(
@@ -186,27 +179,17 @@ def read_policy_file(file: Path) -> tuple[PolicyContract, bytes]:
 
 
 def read_tensors(data: bytes, where: str) -> dict[str, NDArray[Any]]:
-    """The floating-point arrays in the content of a safetensors file that may come from anywhere, by name.
+    """The floating-point arrays in the content of a safetensors file, by name; the library checks the offsets.
 
-    The library checks the offsets. Refused as well are a header of more than ``MAX_HEADER_BYTES``, a name that stands
-    twice in it, and arrays of other numbers. Raises ConfigError, beginning with ``where``.
+    Raises ConfigError, beginning with ``where``.
     """
-    length = int.from_bytes(data[:8], "little")
-    if length > MAX_HEADER_BYTES:
-        raise ConfigError(
-            f"{where} is no valid safetensors file: its header is said to have {length} bytes; expected at most "
-            f"{MAX_HEADER_BYTES}"
-        )
     try:
         tensors = load_tensors(data)
-        read_json(data[8 : 8 + length], "its header")
     except (SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
         raise ConfigError(f"{where} is no valid safetensors file: {str(error)[:160]}") from None
     for name, values in tensors.items():
         if values.dtype.kind != "f":
-            raise ConfigError(
-                f"{where} is no valid safetensors file: tensor {name[:40]!r} holds {values.dtype}; expected floats"
-            )
+            raise ConfigError(f"{where}: tensor {name[:40]!r} holds {values.dtype}; expected floats")
     return dict(tensors)
 
 
@@ -221,23 +204,14 @@ def find_policy_file(path: str | os.PathLike[str]) -> Path | None:
     """The contract under ``path``; None if there is none.
 
     It is a JSON file, or lies in a folder: the policy's own, a training run (its best policy, else its last one or that
-    of its newest checkpoint) or a checkpoint. A path that does not exist may be the name of a shipped policy. Raises
-    ConfigError if a policy that comes first is there without its contract.
+    of its newest checkpoint) or a checkpoint. A path that does not exist may be the name of a shipped policy.
     """
     path = Path(path) if Path(path).exists() else shipped_policies().get(str(path), Path(path))
     if not path.is_dir():
         return path if path.is_file() and path.suffix == ".json" else None
     newest = sorted(path.glob("checkpoints/step_*"), reverse=True)
     folders = [path, *(path / name for name in RUN_POLICIES), *(folder / "policy" for folder in newest)]
-    found = next((folder for folder in folders if (folder / CONTRACT).is_file()), None)
-    if found is None:
-        return None
-    for folder in folders[1 : folders.index(found)]:
-        if (folder / WEIGHTS).is_file():
-            raise ConfigError(
-                f"{folder} holds {WEIGHTS} but no {CONTRACT}; to take another policy of the run, name it, as {found}"
-            )
-    return found / CONTRACT
+    return next((folder / CONTRACT for folder in folders if (folder / CONTRACT).is_file()), None)
 
 
 def fallback_note(path: str | os.PathLike[str]) -> str | None:
@@ -252,25 +226,22 @@ def fallback_note(path: str | os.PathLike[str]) -> str | None:
 def describe_missing(path: str | os.PathLike[str]) -> str:
     """A line about a path at which there is no contract: what is there, and what was probably meant."""
     path = Path(path)
-    if path.suffix == ".npz" or [*path.glob("policy/*.npz"), *path.glob("checkpoints/*/policy.npz")]:
-        return f"{path} holds policies of an earlier version of snake_gym, which this one does not read: train again"
-    inside = sorted(str(contract.parent) for contract in path.glob(f"*/{CONTRACT}"))
-    if inside:
-        return f"{path} holds no {CONTRACT}; did you mean {' or '.join(map(repr, inside[:_MOST_NAMED]))}?"
-    guess = None if path.exists() else near_path(path, (".json",)) or nearest(str(path), shipped_policies())
+    guess = next(iter(sorted(contract.parent for contract in path.glob(f"*/{CONTRACT}"))), None)
+    if guess is None and not path.exists():
+        near = near_path(path, (".json",)) or nearest(str(path), shipped_policies())
+        guess = None if near is None else Path(near)
+    fault = f"holds no {CONTRACT}" if path.is_dir() else "is no policy file" if path.exists() else "does not exist"
     if guess is not None:
-        return f"{path} does not exist; did you mean {str(guess)!r}?"
-    fault = "holds no policy" if path.is_dir() else "is no policy file" if path.exists() else "does not exist"
-    train = f"snake-gym train --run-dir {path}" if fault == "does not exist" else "snake-gym train"
+        return f"{path} {fault}; did you mean {str(guess)!r}?"
     return (
-        f"{path} {fault}; expected a {CONTRACT}, its folder, the folder of a run, such as {train} makes, or a name in "
+        f"{path} {fault}; expected a {CONTRACT}, its folder, the folder of a run made by snake-gym train or a name in "
         "`snake-gym list policies`"
     )
 
 
-def _read(path: Path, most: int) -> bytes:
+def _read(path: Path) -> bytes:
     try:
-        return read_file(path, most)
+        return read_file(path, MAX_BYTES)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
 

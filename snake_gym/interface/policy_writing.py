@@ -34,7 +34,7 @@ from snake_gym.interface.policy_contract import (
     format_contract,
     golden_references,
 )
-from snake_gym.interface.policy_file import CONTRACT, MAX_CONTRACT_BYTES, WEIGHTS, load_policy
+from snake_gym.interface.policy_file import CONTRACT, WEIGHTS, load_policy
 from snake_gym.registry import TASKS, find_task
 
 ACCURACY = 1e-6
@@ -42,6 +42,8 @@ ACCURACY = 1e-6
 N_GOLDEN = 8
 """Number of golden observations from resets of the env; as many again are drawn at random."""
 _ACTIVATIONS = tuple(kind for kind in get_args(LayerKind) if kind not in ("linear", "clip", *GATES))
+_PARTS = {2: ("weight", "bias"), 4: ("weight", "hidden_weight", "bias", "hidden_bias")}
+"""Names of the arrays of a layer, by their number."""
 
 Tensors = Mapping[str, NDArray[np.float32]]
 
@@ -127,8 +129,8 @@ def encode_policy(
 ) -> dict[str, bytes]:
     """Return the files of a policy by name, the contract last.
 
-    ``core`` is that of its env, ``actions`` (G, A) the learner's for golden ``observations`` (G, D). Raises ConfigError
-    if the contract is too large, FloatingPointError for actions that are not finite.
+    ``core`` is that of its env, ``actions`` (G, A) the learner's for golden ``observations`` (G, D). Raises
+    FloatingPointError for actions that are not finite.
     """
     if not np.isfinite(actions).all():
         raise FloatingPointError("an action is not finite")
@@ -152,11 +154,6 @@ def encode_policy(
             training=dict(training), versions=dict(versions),
         )
     ).encode()  # fmt: skip
-    if len(contract) > MAX_CONTRACT_BYTES:
-        raise ConfigError(
-            f"the contract of a policy with {core.layout.size} observations has {len(contract)} bytes; expected at "
-            f"most {MAX_CONTRACT_BYTES}: fewer columns, beams or steps of history"
-        )
     return {WEIGHTS: weights, CONTRACT: contract}
 
 
@@ -167,23 +164,21 @@ def _describe(
     found: list[Layer] = []
     tensors: dict[str, NDArray[np.float32]] = {}
     for i, layer in enumerate(layers):
-        parts = [None if part is None else np.ascontiguousarray(_plain(part), np.float32) for part in layer]
-        if len(parts) not in (2, 4) or parts[0] is None or (len(parts) == 4 and parts[1] is None):
-            raise ConfigError(f"layers[{i}] has {len(parts)} parts; expected (W, b) or (W_ih, W_hh, b_ih, b_hh)")
+        if len(layer) not in _PARTS:
+            raise ConfigError(f"layers[{i}] has {len(layer)} parts; expected (W, b) or (W_ih, W_hh, b_ih, b_hh)")
+        given = {
+            part: np.ascontiguousarray(_plain(values), np.float32)
+            for part, values in zip(_PARTS[len(layer)], layer, strict=True)
+            if values is not None
+        }
         kind: Any = "linear"
-        names = ("weight", "bias")
-        if len(parts) == 4:
-            names = ("weight", "hidden_weight", "bias", "hidden_bias")  # type: ignore[assignment]
-            rows, units = parts[1].shape if parts[1] is not None and parts[1].ndim == 2 else (0, 1)
-            kind = next((kind for kind, gates in GATES.items() if rows == gates * units), None)
+        if "hidden_weight" in given:  # (gates * units, units)
+            shape = given["hidden_weight"].shape
+            kind = next((kind for kind, gates in GATES.items() if shape == (gates * shape[-1], shape[-1])), None)
             if kind is None:
-                shape = None if parts[1] is None else parts[1].shape
-                raise ConfigError(
-                    f"layers[{i}]: W_hh has shape {shape}; expected (4 n, n) of an LSTM, (3 n, n) of a GRU"
-                )
-        named = {part: f"layer{i}.{part}" for part, values in zip(names, parts, strict=True) if values is not None}
-        tensors |= {f"layer{i}.{part}": values for part, values in zip(names, parts, strict=True) if values is not None}
-        found.append(Layer(kind, **named))  # type: ignore[arg-type]
+                raise ConfigError(f"layers[{i}]: W_hh has shape {shape}; expected (4 n, n) for LSTM, (3 n, n) for GRU")
+        tensors |= {f"layer{i}.{part}": values for part, values in given.items()}
+        found.append(Layer(kind, **{part: f"layer{i}.{part}" for part in given}))  # type: ignore[arg-type]
         if kind == "linear" and i < len(layers) - 1:
             found.append(Layer(activation))  # type: ignore[arg-type]
     return (*found, Layer("tanh") if squash else Layer("clip")), tensors
@@ -202,11 +197,12 @@ def _normaliser(
         return None
     if mean is None or var is None:
         raise ConfigError("observation_mean or observation_var is missing; expected both, or neither")
-    both = [np.asarray(values, np.float64) for values in (mean, var)]
-    for name, values in zip(("observation_mean", "observation_var"), both, strict=True):
-        if values.shape != (size,) or not np.isfinite(values).all() or (name[-3:] == "var" and (values < 0.0).any()):
-            raise ConfigError(f"{name} has shape {values.shape}; expected {(size,)}, finite, and a variance >= 0")
-    return FrozenNormaliser(both[0], both[1], epsilon, clip)
+    means, variances = np.asarray(mean, np.float64), np.asarray(var, np.float64)
+    if means.shape != (size,) or variances.shape != (size,):
+        raise ConfigError(
+            f"observation_mean and observation_var have shapes {means.shape} and {variances.shape}; expected {(size,)}"
+        )
+    return FrozenNormaliser(means, variances, epsilon, clip)
 
 
 def _compare(learner: NDArray[Any], here: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,27 +39,6 @@ def scene_gif(
         if len(data) <= max_bytes or fps <= 2.0:
             return data
         fps *= max(0.5, 0.95 * max_bytes / len(data))
-
-
-def film_strip(recordings: Sequence[Recording], count: int = 5, size: tuple[int, int] = (240, 200)) -> bytes:
-    """Return a PNG with a row of ``count`` frames of each recording, spread over its time.
-
-    Raises ConfigError if pygame or pillow is not installed.
-    """
-    require("a film strip", "PIL")
-    from PIL import Image
-
-    rows = []
-    for recording in recordings:
-        renderer, frames = FrameRenderer(recording.spec, size=size), []
-        for time_s in np.linspace(0.0, float(recording.time_s[-1]), count).tolist():
-            renderer.cut()
-            frames.append(_panel(recording, renderer, time_s))
-        rows.append(np.concatenate(frames, axis=1))
-    buffer = io.BytesIO()
-    strip = Image.fromarray(np.concatenate(rows)).quantize(_COLOURS, dither=Image.Dither.NONE)
-    strip.save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
 
 
 def _frames(scene: Scene, count: int, size: tuple[int, int]) -> list[NDArray[np.uint8]]:

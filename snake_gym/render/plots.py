@@ -179,31 +179,6 @@ def draw_comparison(
     return _png(figure, 130)
 
 
-def plot_joint_map(rows: Sequence[str], table: ArrayLike, counts: Sequence[int], title: str) -> bytes:
-    """Draw a table (R, J + 1) with a row for each policy: first without a failed joint, then by the joint that fails.
-
-    ``counts`` (J + 1,) are the numbers of episodes in the columns; NaN stands for a cell without any. The colours span
-    the values by joint.
-    """
-    values: FloatArray = np.asarray(table, dtype=np.float64)
-    by_joint = values[:, 1:]
-    low, high = float(np.nanmin(by_joint)), float(np.nanmax(by_joint))
-    figure = _empty_figure((0.8 + 0.62 * len(counts), 1.3 + 0.38 * len(rows)))
-    axes = figure.add_subplot()
-    axes.imshow(values, cmap="viridis", aspect="auto", vmin=low, vmax=high)
-    names = ["none", *map(str, range(1, len(counts)))]
-    axes.set_xticks(range(len(counts)), [f"{name}\n({n})" for name, n in zip(names, counts, strict=True)])
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set_xlabel("failed joint, from 1 at the tail (and number of episodes)", fontsize=8)
-    axes.set_title(title, fontsize=9)
-    axes.tick_params(labelsize=8, length=0)
-    for row, column in np.argwhere(np.isfinite(values)).tolist():
-        value = float(values[row, column])
-        colour = "black" if value > (low + high) / 2.0 else "white"
-        axes.text(column, row, f"{value:#.3g}", ha="center", va="center", fontsize=8, color=colour)
-    return _png(figure, 100)
-
-
 def _figure(columns: int, size: tuple[float, float]) -> tuple[Figure, Sequence[Axes]]:
     figure = _empty_figure(size)
     axes = [figure.add_subplot(1, columns, column + 1) for column in range(columns)]

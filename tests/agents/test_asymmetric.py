@@ -17,11 +17,9 @@ from snake_gym.agents.metrics import play_episodes
 from snake_gym.agents.policy_writer import LearnerPolicy
 
 from benchmarks.zero_cost_env import CopyEnv
-from snake_gym.benchmark.evaluate import main as evaluate
-from snake_gym.config import ConfigError
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy_file import load_policy
-from tests.agents.runs import NETWORK, PPO, SAC, SNAKE, assert_resumes, make_training, run_to_end, small_config
+from tests.agents.runs import NETWORK, PPO, SNAKE, assert_resumes, run_to_end, small_config
 
 TRUTH = ["true_joint_angle", "true_velocity", "fault_kind", "randomisation/friction_across"]
 ENV = {
@@ -124,16 +122,3 @@ def test_a_critic_without_hidden_layers(tmp_path: Path) -> None:
     training = run_to_end(small_config(env=ENV, algorithm=algorithm, total_steps=256), tmp_path / "run")
     policy: Any = training.model.policy
     assert policy.value_net.in_features == policy.vf_features_extractor.features_dim
-
-
-def test_it_is_evaluated_beside_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_to_end(small_config(env=ENV, total_steps=256), tmp_path / "run")
-    short = ["--episodes", "4", "--set", "resamples=100", "env.time_limit_s=4", "--json", str(tmp_path / "r.json")]
-    asked = ["--policy", f"mine={tmp_path / 'run'}", "--controllers", "cc", *short, "--out", str(tmp_path / "o")]
-    assert evaluate(asked) == 0
-    assert "mine" in (tmp_path / "r.json").read_text()
-
-
-def test_an_algorithm_whose_critic_cannot_be_told_more_refuses(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"privileged is set, but the critic of SAC .*; expected none, or PPO"):
-        make_training(small_config(env=ENV, algorithm=SAC), tmp_path / "run")

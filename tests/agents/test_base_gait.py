@@ -72,14 +72,3 @@ def test_shipped_trainings_take_the_gait_of_their_robot_and_task(file: Path, tmp
     # Gaits do not see the further target of lookahead.
     told = ["env.action.controller: tuned in other scenarios"] if file.stem in ("sts3215", "lookahead") else []
     assert [": ".join(note.split(": ")[:2]) for note in plan.notes] == told
-
-
-def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:
-    file = ROOT / "configs/train/ppo.yaml"
-    switch = "env_id=SnakeGym/ObstacleField-v0"
-    with pytest.raises(ConfigError, match=r"ppo\.yaml is made for SnakeGym/Waypoints-v0, and env\.reward, course \(in"):
-        launch.plan_new(file, [switch], tmp_path / "run")
-    plan = launch.plan_new(
-        file, [switch, "env_file=configs/env/obstacle_field.yaml", "env.reward={}"], tmp_path / "run"
-    )
-    assert plan.config.env["field"]["kind"] == "pegboard" and "course" not in plan.config.env

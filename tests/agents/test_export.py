@@ -11,9 +11,9 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from snake_gym.agents import algorithms, export, train
+from snake_gym.agents import algorithms, export
 from snake_gym.agents.algorithms import find_algorithm, make_learner
-from snake_gym.agents.checkpoint import write_files
+from snake_gym.agents.checkpoint import write_folder
 from snake_gym.agents.config import TrainConfig
 from snake_gym.agents.onnx_graph import run_onnx
 from snake_gym.agents.policy_writer import LearnerPolicy, PolicyWriter
@@ -49,7 +49,7 @@ def make_run(
     folder.path.mkdir()
     folder.write_config(config)
     folder.begin_launch(["python", "train.py"], 0)
-    write_files(folder.policies / "final", PolicyWriter(config, folder).encode(model, {"return": 1.5}))
+    write_folder(folder.policies / "final", PolicyWriter(config, folder).encode(model, {"return": 1.5}))
     return folder, LearnerPolicy(model)
 
 
@@ -133,55 +133,12 @@ def test_a_policy_inside_a_run_can_be_exported_and_a_stray_one_to_a_named_folder
     with pytest.raises(ConfigError, match=r"stray is in no run's folder; say with --out"):
         export.export_policy(tmp_path / "stray")
     export.export_policy(tmp_path / "stray", tmp_path / "out")
-    with pytest.raises(ConfigError, match="rum does not exist; did you mean"):
-        export.export_policy(tmp_path / "rum")
-
-
-def test_an_export_of_a_run_without_its_best_policy_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = make_run(tmp_path / "run", PPO)[0].path
-    shutil.rmtree(run / "policy" / "best", ignore_errors=True)
-    assert export.main([str(run)]) == 0
-    assert capsys.readouterr().err == f"note: {run} has no best policy (policy/best); {run}/policy/final is taken\n"
-    (run / "policy" / "best").mkdir()
-    shutil.copy(run / "policy" / "final" / "policy.safetensors", run / "policy" / "best")
-    with pytest.raises(ConfigError, match=r"policy/best holds policy\.safetensors but no policy\.json"):
-        export.main([str(run)])
-
-
-def test_an_export_that_breaks_off_leaves_nothing_that_loads_wrongly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """New weights beside the contract of older ones: refused by the hash."""
-    export.export_policy(make_run(tmp_path / "one", PPO)[0].path, tmp_path / "out")
-    other, _ = make_run(tmp_path / "two", {**PPO, "network": {"net_arch": [8]}})
-    write = export.write_atomic
-
-    def write_weights_only(path: Path, data: bytes) -> None:
-        if path.name == "policy.json":
-            raise OSError("no space left")
-        write(path, data)
-
-    monkeypatch.setattr(export, "write_atomic", write_weights_only)
-    with pytest.raises(OSError, match="no space"):
-        export.export_policy(other.path, tmp_path / "out")
-    with pytest.raises(ConfigError, match=r"policy\.safetensors has .* bytes; expected"):
-        load_policy(tmp_path / "out")
 
 
 def test_a_network_that_a_file_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(algorithms._ACTIVATIONS, "elu", torch.nn.Mish)
     with pytest.raises(ConfigError, match=r"a network with Mish\(\) cannot be written"):
         make_run(tmp_path / "run", {**PPO, "network": {"activation": "elu"}})
-
-
-def test_train_exports_at_the_end(tmp_path: Path) -> None:
-    settings = ["env.time_limit_s=2", "env.n_threads=1", "n_envs=8", "total_steps=64", "eval.episodes=2",
-                "algorithm={name: PPO, n_steps: 8, batch_size: 32, n_epochs: 1, network: {net_arch: [8]}}"]  # fmt: skip
-    arguments = [part for setting in settings for part in ("--set", setting)]
-    run = tmp_path / "run"
-    whole = ["--config", "configs/train/ppo.yaml", "--run-dir", str(run), "--quiet", "--export", *arguments]
-    assert train.main(whole) == 0
-    assert load_policy(run / "export").digest == load_policy(run).digest
 
 
 SHIPPED = Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints"

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from snake_gym.agents.metrics import EpisodeWindow, play_episodes, summarise
-from snake_gym.agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.agents.sb3_vec_env import Ends, Sb3VecEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy import ZeroResidual
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.tasks.waypoints import Waypoints
-from tests.agents.runs import resume_to_end, run_to_end, small_config, stop_after
+from tests.agents.runs import copy_envs, resume_to_end, run_to_end, small_config, stop_after
 
 SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0}
 
@@ -111,6 +111,27 @@ def test_evaluation_plays_one_episode_of_each_world() -> None:
     assert play_episodes(Random(), env, 0, should_stop=lambda: True) is None
     with pytest.raises(ValueError, match="expected DISABLED"):
         play_episodes(Random(), make_waypoints(2, SETTINGS, AutoresetMode.SAME_STEP), 0)
+
+
+def test_successes_that_end_first_do_not_make_the_first_means() -> None:
+    """Half of the episodes succeed at step 3, the others fail at step 10."""
+    venv = Sb3VecEnv(copy_envs(8, AutoresetMode.SAME_STEP))
+    window = EpisodeWindow(8, 100)
+    age = np.zeros(8, np.int64)
+    shown: list[float] = []
+    for _ in range(40):
+        age += 1
+        ended = np.flatnonzero((age == 10) | ((age == 3) & (np.arange(8) < 4)))
+        success = (np.arange(8) < 4).astype(float)
+        venv.ends = Ends(ended, success[ended], age[ended], {"is_success": success}) if ended.size else None
+        age[ended] = 0
+        window.update(venv)
+        shown += [means["success_rate"]] if (means := window.means()) else []
+        early = EpisodeWindow(8, 100)
+        early.set_state(window.get_state())
+        assert early.means() == means
+    assert shown
+    assert max(shown) <= 24 / 28, "six rounds of successes to each of failures, never successes alone"
 
 
 def read_scalars(run: Path) -> dict[str, list[tuple[int, float]]]:

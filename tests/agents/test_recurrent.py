@@ -1,4 +1,4 @@
-"""RecurrentPPO trains, resumes exactly, and its policy file acts as its model does."""
+"""RecurrentPPO trains, and its policy file acts as its model does."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from snake_gym.agents.algorithms import find_algorithm
 from snake_gym.agents.export import export_policy
 from snake_gym.agents.policy_writer import LearnerPolicy
 
 from snake_gym.benchmark.evaluate import main as evaluate
-from snake_gym.config import ConfigError
 from snake_gym.interface.policy_file import load_policy
-from tests.agents.runs import SNAKE, assert_resumes, make_training, run_to_end, small_config
+from tests.agents.runs import run_to_end, small_config
 
 pytest.importorskip("sb3_contrib")
 RECURRENT: dict[str, Any] = {
     "name": "RecurrentPPO", "n_steps": 8, "batch_size": 64, "n_epochs": 1,
     "network": {"net_arch": [8], "lstm_hidden_size": 6, "n_lstm_layers": 2},
 }  # fmt: skip
-
-
-def test_a_run_stopped_and_resumed_equals_one_that_never_was(tmp_path: Path) -> None:
-    assert_resumes(small_config(algorithm=RECURRENT), tmp_path)
 
 
 def test_the_policy_file_keeps_a_state_for_each_world(tmp_path: Path) -> None:
@@ -49,22 +43,3 @@ def test_the_policy_file_keeps_a_state_for_each_world(tmp_path: Path) -> None:
     assert differs > 1e-3  # the state matters
     short = ["--episodes", "4", "--set", "resamples=100", "env.time_limit_s=4", "--json", str(tmp_path / "r.json")]
     assert evaluate(["--policy", f"mine={tmp_path / 'file'}", *short, "--out", str(tmp_path / "report")]) == 0
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"env": {**SNAKE, "observation": {"privileged": ["true_velocity"]}}}, "critic of RecurrentPPO sees what its"),
-        ({"algorithm": {"mirror": 0.5}}, "mirror is not a setting"),
-        ({"algorithm": {"network": {"lstm_hidden_size": 1 << 14}}}, "lstm_hidden_size is 16384: .* weights; expected"),
-    ],
-)
-def test_what_it_cannot_do_is_named(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
-    algorithm = {**RECURRENT, **changes.pop("algorithm", {})}
-    with pytest.raises(ConfigError, match=message):
-        make_training(small_config(algorithm=algorithm, **changes), tmp_path)
-
-
-def test_only_recurrent_algorithms_have_an_lstm() -> None:
-    with pytest.raises(ConfigError, match=r"network.lstm_hidden_size is set, but PPO has no LSTM; expected null"):
-        find_algorithm({"name": "PPO", "network": {"lstm_hidden_size": 8}})

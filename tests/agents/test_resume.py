@@ -1,4 +1,4 @@
-"""A run that was stopped or killed and resumed ends like one that never was, bit for bit."""
+"""A PPO run that was stopped or killed and resumed ends like one that never was, bit for bit."""
 
 from __future__ import annotations
 
@@ -10,28 +10,30 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-import yaml
-from snake_gym.agents.checkpoint import list_checkpoints
+from snake_gym.agents.checkpoint import list_checkpoints, read_checkpoint
 
-from snake_gym.config import ConfigError
+from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import (
     PPO,
     SAC,
-    SNAKE,
     assert_resumes,
     assert_same_state,
     make_training,
     resume_to_end,
     run_to_end,
     small_config,
+    stop_after,
+    write_small,
 )
 
 ROOT = Path(__file__).parents[2]
 NORMALISE = {"normalise": {"observation": True, "reward": True}}
+OFTEN = {"log_every_steps": 1024, "eval": {"every_steps": 4096, "episodes": 4}, "checkpoint": {"every_steps": 512}}
+RECURRENT: dict[str, Any] = {"name": "RecurrentPPO", "n_steps": 8, "batch_size": 64, "n_epochs": 1,
+                             "network": {"net_arch": [8], "lstm_hidden_size": 6}}  # fmt: skip
 SCHEDULE = {"algorithm": {**PPO, "learning_rate": {"start": 1e-3, "end": 0.0}, "use_sde": True, "sde_sample_freq": 4}}
-TD3 = {"name": "TD3", "buffer_size": 2000, "batch_size": 32, "learning_starts": 64, "action_noise_std": 0.1,
-       "network": {"net_arch": [16]}}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -40,10 +42,6 @@ TD3 = {"name": "TD3", "buffer_size": 2000, "batch_size": 32, "learning_starts": 
         pytest.param({}, id="ppo"),
         pytest.param(NORMALISE, id="ppo-normalised", marks=pytest.mark.slow),
         pytest.param(SCHEDULE, id="ppo-schedule-sde"),
-        pytest.param({"algorithm": {**SAC, "use_sde": True}, "total_steps": 480}, id="sac-sde", marks=pytest.mark.slow),
-        pytest.param({"algorithm": {"name": "A2C"}}, id="a2c", marks=pytest.mark.slow),
-        pytest.param({"algorithm": SAC, "total_steps": 640, **NORMALISE}, id="sac-normalised"),
-        pytest.param({"algorithm": TD3, "total_steps": 480}, id="td3", marks=pytest.mark.slow),
         pytest.param({"env_id": "SnakeGym/ObstacleField-v0"}, id="obstacle-field"),
         pytest.param({"env_id": "SnakeGym/Escape-v0", "curriculum": {"share": 0.8}}, id="escape-curriculum"),
     ],
@@ -81,19 +79,24 @@ def test_evaluation_checkpoints_and_logging_do_not_change_what_is_learned(tmp_pa
         assert values.equal(b.model.policy.state_dict()[name]), name
 
 
-def test_a_checkpoint_of_another_network_is_refused(tmp_path: Path) -> None:
-    run_to_end(small_config(), tmp_path / "run")
-    other = small_config(algorithm={**PPO, "network": {"net_arch": [8]}})
-    with pytest.raises(ConfigError, match="does not fit the run's settings"):
-        make_training(other, tmp_path / "run").resume()
-
-
-def write_config(path: Path, total_steps: int) -> None:
-    settings = {
-        "env": SNAKE, "stagger": True, "algorithm": PPO, "n_envs": 16, "total_steps": total_steps, "torch_threads": 1,
-        "log_every_steps": 1024, "eval": {"every_steps": 4096, "episodes": 4}, "checkpoint": {"every_steps": 512},
-    }  # fmt: skip
-    path.write_text(yaml.safe_dump(settings))
+@pytest.mark.parametrize("algorithm", [SAC, RECURRENT], ids=["sac", "recurrent"])
+def test_other_algorithms_go_on_from_their_networks_and_normalisation(
+    algorithm: dict[str, Any], tmp_path: Path
+) -> None:
+    if algorithm is RECURRENT:
+        pytest.importorskip("sb3_contrib")
+    config = small_config(algorithm=algorithm, total_steps=640, normalise={"observation": True})
+    stop_after(config, tmp_path / "run", rollouts=3 if algorithm is RECURRENT else 20)
+    saved = read_checkpoint(list_checkpoints(tmp_path / "run")[0])
+    training = make_training(config, tmp_path / "run")
+    assert training.resume() == saved[0] == training.model.num_timesteps
+    for name, values in training.model.policy.state_dict().items():
+        assert values.equal(saved[1].tensors["parameters"]["policy"][name]), name
+    mean = training.model.get_vec_normalize_env().obs_rms.mean  # type: ignore[union-attr]
+    assert np.array_equal(mean, saved[1].arrays["normaliser/obs_rms/mean"]) and mean.any()
+    training.run()
+    training.close()
+    assert training.model.num_timesteps == 640 and load_policy(tmp_path / "run" / "policy" / "final")
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
@@ -115,7 +118,7 @@ def wait_for_checkpoint(process: subprocess.Popen[str], run: Path, beyond: int =
 
 @pytest.mark.slow
 def test_sigkill_and_resume_ends_with_the_same_weights(tmp_path: Path) -> None:
-    write_config(tmp_path / "config.yaml", 16_384)
+    write_small(tmp_path / "config.yaml", total_steps=16_384, **OFTEN)
     finish("--config", str(tmp_path / "config.yaml"), "--run-dir", str(tmp_path / "a"), "--quiet")
     b = tmp_path / "b"
     arguments = ["--config", str(tmp_path / "config.yaml"), "--run-dir", str(b)]
@@ -133,7 +136,7 @@ def test_sigkill_and_resume_ends_with_the_same_weights(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_saves_and_says_how_to_resume(number: int, tmp_path: Path) -> None:
-    write_config(tmp_path / "config.yaml", 10_000_000)
+    write_small(tmp_path / "config.yaml", total_steps=10_000_000, **OFTEN)
     run = tmp_path / "run"
     process = start("--config", str(tmp_path / "config.yaml"), "--run-dir", str(run))
     wait_for_checkpoint(process, run)

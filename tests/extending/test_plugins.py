@@ -51,6 +51,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     for name, text in EXAMPLES.items():
         (tmp_path / name).write_text(text)
+    for task in list(registry.TASKS):
+        registry.find_task(task)  # their columns would be forgotten too
     tables: list[Any] = [
         registry.TASKS, gym.registry, observations.COLUMNS, FAULT_CODES, fault_kinds.REGISTERED,
     ]  # fmt: skip

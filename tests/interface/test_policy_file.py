@@ -1,13 +1,10 @@
-"""Policy files with numpy alone: the shipped one acts as its learner did; tampered and foreign ones are refused."""
+"""Policy files with numpy alone: the shipped one acts as its learner did; what does not fit is refused."""
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import hashlib
 import json
 import shutil
-import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,26 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from safetensors.numpy import save
 
 import snake_gym
 from snake_gym.benchmark import evaluate
-from snake_gym.config import ConfigError, build
+from snake_gym.config import ConfigError
 from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer
-from snake_gym.interface.policy_contract import SEAL, parse_contract, seal
-from snake_gym.interface.policy_file import (
-    MAX_HEADER_BYTES,
-    FilePolicy,
-    fallback_note,
-    load_policy,
-    read_tensors,
-    shipped_policies,
-)
-from snake_gym.registry import find_task
+from snake_gym.interface.policy_file import fallback_note, load_policy, read_tensors, shipped_policies
 from snake_gym.robot.presets import RESILIENT_SERVO
-from tests.interface.policy_steps import play
 
 SHIPPED = Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints"
 POLICY = load_policy(SHIPPED)
@@ -47,12 +32,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "policy"
 
 
-def edit(folder: Path, change: Callable[[dict[str, Any]], object], resealed: bool = True) -> None:
-    """Change the contract by hand, and give it a seal that fits."""
+def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the contract by hand."""
     content = json.loads((folder / "policy.json").read_text())
     change(content)
-    if resealed:
-        content[SEAL] = seal(content)
     (folder / "policy.json").write_text(json.dumps(content))
 
 
@@ -61,22 +44,6 @@ def refusal(path: Path) -> str:
         load_policy(path)
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-def test_a_file_of_an_earlier_version_loads_and_plays_the_same(folder: Path) -> None:
-    """Before columns could be chosen, and with ``stagger``, which concerns the training alone, among the settings."""
-
-    def as_before(content: dict[str, Any]) -> None:
-        content["observation"] |= {"columns": []}
-        content["env"]["settings"] |= {"columns": [], "stagger": True}
-
-    edit(folder, as_before)
-    before = load_policy(folder)
-    np.testing.assert_array_equal(play(before), play(POLICY))
-    assert before.env_config == POLICY.env_config
-    build(find_task(before.env_id), before.env_config)
-    edit(folder, lambda content: content["env"]["settings"].update(columns=["distance"]))
-    assert load_policy(folder).env_config["observation"] == {"columns": ["standard", "distance"]}
 
 
 def test_the_shipped_policy_loads_by_its_file_or_folder() -> None:
@@ -123,22 +90,24 @@ def test_a_robot_with_other_joints_or_another_timing_is_refused() -> None:
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
-def test_missing_files_are_named(folder: Path) -> None:
-    assert "nowhere does not exist" in refusal(folder / "nowhere")
-    (folder / "policy.safetensors").rename(folder / "weights")
-    assert "policy.safetensors cannot be read: No such file" in refusal(folder)
-    assert "is no policy file; expected a policy.json" in refusal(folder / "weights")
-    (folder / "policy.json").unlink()
-    assert "policy holds no policy; expected a policy.json" in refusal(folder)
-
-
-def test_what_was_probably_meant_is_offered(folder: Path) -> None:
-    runs = folder.parent
-    folder = folder.rename(runs / "mine")
-    expected = f"{runs} holds no policy.json; did you mean {str(folder)!r}?"
-    assert refusal(runs) == expected
-    near = folder.with_name(folder.name + "x")
-    assert refusal(near) == f"{near} does not exist; did you mean {str(folder)!r}?"
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nowhere", "does not exist; expected a policy.json, its folder"),
+        ("mine/policy.safetensors", "is no policy file; expected a policy.json"),
+        ("empty", "holds no policy.json; expected a policy.json"),
+        (".", "holds no policy.json; did you mean '"),
+        ("minex", "does not exist; did you mean '"),
+        ("half", "policy.safetensors cannot be read: No such file"),
+    ],
+)
+def test_what_is_not_there_is_named_with_what_was_meant(path: str, message: str, tmp_path: Path) -> None:
+    shutil.copytree(SHIPPED, tmp_path / "mine")
+    (tmp_path / "empty").mkdir()
+    if path == "half":
+        (tmp_path / "half").mkdir()
+        shutil.copy(SHIPPED / "policy.json", tmp_path / "half")
+    assert message in refusal(tmp_path / path)
 
 
 def test_a_run_gives_its_best_policy_or_its_last_and_a_checkpoint_its_own(folder: Path) -> None:
@@ -157,31 +126,14 @@ def test_a_run_gives_its_best_policy_or_its_last_and_a_checkpoint_its_own(folder
     assert load_policy(older.parent).path == older / "policy.json"
 
 
-def test_a_run_whose_best_policy_is_half_there_is_refused_and_one_without_it_is_told(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_without_its_best_policy_is_noted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = folder.parent / "run"
-    for name in ("best", "final"):
-        shutil.copytree(folder, run / "policy" / name)
-    (run / "policy" / "best" / "policy.json").unlink()
-    assert refusal(run) == (
-        f"{run}/policy/best holds policy.safetensors but no policy.json; to take another policy of the run, name it, "
-        f"as {run}/policy/final"
-    )
-    shutil.rmtree(run / "policy" / "best")
+    shutil.copytree(folder, run / "policy" / "final")
     told = f"{run} has no best policy (policy/best); {run}/policy/final is taken"
     assert fallback_note(run) == told
     evaluate.read_config(evaluate.parse(["--policy", f"mine={run}", "--controllers", "none"]))
     assert capsys.readouterr().err == f"note: policy mine: {told}\n"
     assert fallback_note(run / "policy" / "final") is None
-
-
-@pytest.mark.parametrize("place", ["policy/best.npz", "checkpoints/step_01/policy.npz"])
-def test_a_run_of_an_earlier_version_is_refused_in_one_line(place: str, tmp_path: Path) -> None:
-    (tmp_path / place).parent.mkdir(parents=True)
-    (tmp_path / place).touch()
-    assert refusal(tmp_path).endswith("of an earlier version of snake_gym, which this one does not read: train again")
-    assert "earlier version" in refusal(tmp_path / place)
 
 
 def test_changed_weights_are_refused(folder: Path) -> None:
@@ -190,22 +142,6 @@ def test_changed_weights_are_refused(folder: Path) -> None:
     content[-5] ^= 1
     path.write_bytes(content)
     assert "policy.safetensors was changed or damaged: its sha256 is" in refusal(folder)
-    path.write_bytes(content[:-100])
-    assert f"has {len(content) - 100} bytes; expected {len(content)}" in refusal(folder)
-
-
-def test_a_changed_contract_is_refused(folder: Path) -> None:
-    edit(folder, lambda content: content["action"]["settings"].update(scale_rad=2.0), resealed=False)
-    assert "policy.json was changed or damaged after it was written" in refusal(folder)
-    text = (SHIPPED / "policy.json").read_text()
-    (folder / "policy.json").write_text(text[: len(text) // 2])
-    assert "policy.json is no policy file: " in refusal(folder)
-
-
-def test_spacing_and_order_do_not_break_the_seal(folder: Path) -> None:
-    content = json.loads((folder / "policy.json").read_text())
-    (folder / "policy.json").write_text(json.dumps(dict(reversed(content.items()))))
-    assert load_policy(folder).digest == POLICY.digest
 
 
 def swap_layers(content: dict[str, Any]) -> None:
@@ -214,7 +150,7 @@ def swap_layers(content: dict[str, Any]) -> None:
             layer["kind"] = "tanh"
 
 
-RESEALED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+CHANGED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "other activation": (swap_layers, "golden actions are missed by"),
     "other controller gain": (
         lambda c: c["action"]["settings"]["controller"].update(heading_gain=0.5), "golden joint references are missed",
@@ -229,10 +165,6 @@ RESEALED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "normaliser of another size": (
         lambda c: c.update(normaliser={"mean": [0.0], "variance": [1.0], "epsilon": 1e-8, "clip": 10.0}),
         "normaliser has 1 means and 1 variances; expected 45",
-    ),
-    "variances of another size": (
-        lambda c: c.update(normaliser={"mean": [0.0] * 45, "variance": [1.0], "epsilon": 1e-8, "clip": 10.0}),
-        "normaliser has 45 means and 1 variances; expected 45",
     ),
     "normaliser with an infinite mean": (
         lambda c: c.update(normaliser={"mean": ["inf"] * 45, "variance": [1.0] * 45, "epsilon": 1e-8, "clip": 10.0}),
@@ -249,22 +181,15 @@ RESEALED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "unknown controller": (
         lambda c: c["action"]["settings"].update(controller={"kind": "zz"}), "does not fit this version of snake_gym",
     ),
-    "controller of a file": (
-        lambda c: c["action"]["settings"].update(controller={"file": "/etc/gait.yaml"}), "names file: '/etc/gait.yaml'",
-    ),
-    "controller of a file, deeper": (
-        lambda c: c["action"]["settings"].update(controller={"kind": "reflex", "controller": {"tuned": "../cc"}}),
-        "names tuned: '../cc'",
-    ),
     "weights elsewhere": (lambda c: c["weights"].update(file="../policy.safetensors"), "expected a plain file name"),
     "env of a module": (lambda c: c["env"].update(id="evil:SnakeGym/X-v0"), "expected the plain name of an env"),
     "another format": (lambda c: c.update(format="snake_gym policy file 9"), "its format is 'snake_gym policy file 9'"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RESEALED)
-def test_a_contract_that_was_changed_and_resealed_is_refused(name: str, folder: Path) -> None:
-    change, message = RESEALED[name]
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_contract_that_does_not_fit_is_refused(name: str, folder: Path) -> None:
+    change, message = CHANGED[name]
     edit(folder, change)
     complaint = refusal(folder)
     assert message in complaint and "policy.json" in complaint
@@ -290,12 +215,11 @@ def test_weights_of_another_policy_are_refused_even_with_their_hash(folder: Path
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is no policy file: it is not JSON: Expecting value"),
+        (b"", "policy.json is not JSON: Expecting value"),
+        ((SHIPPED / "policy.json").read_bytes()[:9000], "policy.json is not JSON"),
         (b"[1]", "its format is list"),
-        (b'{"a": 1}', "its format is None; expected 'snake_gym policy file 2'"),
-        (b'{"format": ' + b"1" * 5000 + b"}", "is no policy file"),
-        (b"\x80\x04\x95pickle", "no UTF-8 text"),
-        (b" " * ((1 << 20) + 1), "it has more than 1048576 bytes"),
+        (b'{"a": 1}', "its format is null; expected 'snake_gym policy file 2'"),
+        (b"\x80\x04\x95pickle", "policy.json is not JSON"),
     ],
 )
 def test_foreign_content_is_refused(content: bytes, message: str, folder: Path) -> None:
@@ -303,110 +227,17 @@ def test_foreign_content_is_refused(content: bytes, message: str, folder: Path) 
     assert message in refusal(folder)
 
 
-CONTENT = json.loads((SHIPPED / "policy.json").read_text())
-TENSORS = read_tensors((SHIPPED / "policy.safetensors").read_bytes(), "x")
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=4,
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is no valid safetensors file"),
+        (save({"a": np.zeros(9)})[:-1], "is no valid safetensors file"),
+        (save({"a": np.arange(3)}), "tensor 'a' holds int64; expected floats"),
+    ],
 )
-
-
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-@given(st.data())
-def test_whatever_stands_in_a_sealed_contract_is_taken_or_refused_in_one_line(data: st.DataObject) -> None:
-    """Any value, anywhere in the contract, replaced by anything that JSON can hold."""
-    content = copy.deepcopy(CONTENT)
-    node: Any = content
-    while True:
-        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
-        key = data.draw(st.sampled_from(keys))
-        if not (isinstance(node[key], (dict, list)) and node[key]) or data.draw(st.integers(0, 3)) == 0:
-            break
-        node = node[key]
-    if key == SEAL and node is content:
-        return
-    node[key] = data.draw(JUNK)
-    content[SEAL] = seal(content)
-    try:
-        FilePolicy(parse_contract(json.dumps(content), "x"), TENSORS, SHIPPED)
-    except ValueError as error:
-        complaint = str(error)
-    else:
-        complaint = ""
-    assert len(complaint) < 1000
-
-
-# --- the weights -----------------------------------------------------------------------------------------------------
-
-ARRAYS = {
-    "a": np.arange(6, dtype=np.float32).reshape(2, 3),
-    "b": np.array([1.5, -2.0], np.float64),
-    "empty": np.zeros((0, 4), np.float16),
-}
-
-
-def file_of(header: Any, body: bytes) -> bytes:
-    """A safetensors file from its parts."""
-    raw = header if isinstance(header, bytes) else json.dumps(header).encode()
-    return struct.pack("<Q", len(raw)) + raw + body
-
-
-def parts() -> tuple[dict[str, Any], bytes]:
-    """Header and body of ``ARRAYS``."""
-    data = save(ARRAYS)
-    length = int.from_bytes(data[:8], "little")
-    return json.loads(data[8 : 8 + length]), data[8 + length :]
-
-
-HEADER, BODY = parts()
-ENTRY = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
-
-
-def changed(name: str, **entry: Any) -> bytes:
-    return file_of({**HEADER, name: {**HEADER[name], **entry}}, BODY)
-
-
-BAD = {
-    "nothing": b"",
-    "header longer than the file": struct.pack("<Q", 1000) + b"{}",
-    "huge header": file_of(b"{" + b" " * MAX_HEADER_BYTES + b"}", b""),
-    "not JSON": file_of(b"{hello", b""),
-    "deep": file_of(b'{"a":' * 100_000, b""),
-    "name twice": file_of(f'{{"a": {json.dumps(ENTRY)}, "a": {json.dumps(ENTRY)}}}'.encode(), bytes(4)),
-    "integers": save({"a": np.arange(3)}),
-    "shape too large": changed("a", shape=[2, 4]),
-    "shape that overflows": changed("a", shape=[1 << 62, 6]),
-    "empty but immense": file_of({"z": {"dtype": "F32", "shape": [0, 1 << 62, 1 << 62], "data_offsets": [0, 0]}}, b""),
-    "overlap": changed("a", data_offsets=[12, 36]),
-    "bytes left over": file_of(HEADER, BODY + b"x"),
-    "bytes missing": file_of(HEADER, BODY[:-1]),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_weights_that_break_a_rule_of_the_format_or_ours_are_refused_in_one_line(name: str) -> None:
-    with pytest.raises(ConfigError, match="x is no valid safetensors file") as caught:
-        read_tensors(BAD[name], "x")
-    assert len(str(caught.value)) < 300
-
-
-def test_weights_are_read_as_they_were_written() -> None:
-    found = read_tensors(file_of(HEADER, BODY), "x")
-    assert found.keys() == ARRAYS.keys()
-    for name, values in ARRAYS.items():
-        assert found[name].dtype == values.dtype
-        np.testing.assert_array_equal(found[name], values)
-
-
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(st.binary(max_size=200), st.integers(0, 300), st.integers(0, 255))
-def test_random_bytes_as_weights_raise_nothing_but_the_one_error(junk: bytes, place: int, value: int) -> None:
-    flipped = bytearray(file_of(HEADER, BODY))
-    flipped[place % len(flipped)] = value
-    for content in (junk, file_of(junk, b""), file_of(b"{" + junk, junk), bytes(flipped)):
-        with contextlib.suppress(ConfigError):
-            read_tensors(content, "x")
+def test_weights_that_are_none_are_refused(content: bytes, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_tensors(content, "x")
 
 
 # --- the network -----------------------------------------------------------------------------------------------------

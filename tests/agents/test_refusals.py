@@ -1,0 +1,87 @@
+"""Wrong settings of a training: one line that names the setting, before there is a run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from snake_gym.agents import train
+from snake_gym.agents.run_folder import RunFolder
+
+from snake_gym.config import ConfigError
+from tests.agents.runs import write_small
+
+MIRROR = "algorithm.mirror=0.25"
+TABLE = [
+    ("total_step=1", "total_step is not a setting; did you mean 'total_steps'"),
+    ("total_steps=1e30", r"total_steps is 1000.*; expected in \[1, 1e\+12\]"),
+    ("eval.seed=3", "eval.seed is 3; expected 500000 to "),
+    ("curriculum={end: 1.5}", r"curriculum\.end is 1\.5"),
+    ("device=graphics", "does not take these settings: .*graphics"),
+    ("env.faults.n_max=99", "env.faults.n_max is 99; expected at most 9"),
+    ("env.time_limit_s=0.3", "env.time_limit_s is 0.3; expected a multiple"),
+    ("env.action.controller.kind=sjx", "'sjx'; expected one of"),
+    ("env.observation.columns=[standard, velocity]", "velocity of the observations has no entries in .*"),
+    ("algorithm={gamma: 0.9}", "algorithm.name is missing; expected one of A2C, DDPG, PPO, SAC, TD3"),
+    ("algorithm.name=ppo", "algorithm.name is 'ppo'; .*; did you mean 'PPO'?"),
+    ("algorithm.learning_rat=1", "algorithm.learning_rat is not a setting; did you mean 'learning_rate'"),
+    ("algorithm.tensorboard_log=x", "algorithm.tensorboard_log is not a setting"),
+    ("algorithm.gamma=2", r"algorithm.gamma is 2; expected in \[0, 1\]"),
+    ("algorithm.learning_rate={start: -1}", "learning_rate.start is -1; expected finite and > 0"),
+    ("algorithm.clip_range=-1", "clip_range is -1; expected finite and > 0"),
+    ("algorithm.ent_coef=auto", "ent_coef is 'auto'; expected"),
+    ("algorithm.n_steps=1e15", "algorithm PPO does not take these settings: .*"),
+    ("algorithm.batch_size=1", "algorithm PPO does not take these settings: .*batch_size"),
+    ("algorithm.max_grad_norm={actor: 0.5, kritic: 1}", "max_grad_norm.kritic is not .*critic"),
+    ("algorithm.bfloat16=16", "bfloat16 is 16; expected"),
+    ("algorithm.network.activation=sigmoid", "network.activation is 'sigmoid'; expected one"),
+    ("algorithm.network.net_arch=[0]", r"net_arch\[0\] is 0; expected >= 1"),
+    ("algorithm.network.net_arch={qf: [8]}", "network.net_arch is 'qf'; expected one of pi, vf"),
+    ("algorithm.network.lstm_hidden_size=8", "does not take these settings: .*lstm_hidden_size"),
+    ("algorithm={name: A2C, max_grad_norm: {actor: 1}}", "max_grad_norm is "),
+    ("algorithm={name: A2C, mirror: 0.5}", "mirror is not a setting"),
+    ("algorithm={name: SAC, ent_coef: x}", "algorithm SAC does not take these settings: .*'x'"),
+    ("algorithm={name: SAC, train_freq: [1, episode]}", "train_freq is "),
+    ("algorithm={name: TD3, action_noise_std: -0.1}", "action_noise_std is -0.1; expected finite and >= 0"),
+    (f"{MIRROR} normalise.observation=true", "normalise.observation is true, but .*; expected false"),
+    (f"{MIRROR} env.action.controller={{kind: serpenoid, offset_rad: 0.1}}", "offset_rad is 0.1, not the same in a"),
+    (f"{MIRROR} algorithm.use_sde=true", "mirror needs noise that does not depend on the state"),
+    ("algorithm={name: SAC} env.observation.privileged=[true_velocity]", "the critic of SAC .*; expected none, or PPO"),
+]
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    return write_small(tmp_path / "small.yaml")
+
+
+def refuse(message: str, run: Path, *arguments: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        train.main([*arguments, "--run-dir", str(run)])
+    assert "\n" not in str(caught.value)
+    assert not RunFolder(run).holds_run()
+
+
+@pytest.mark.parametrize(("assignments", "message"), TABLE)
+def test_wrong_settings_are_one_line(assignments: str, message: str, config_file: Path, tmp_path: Path) -> None:
+    # A space before a name begins the next setting; those within braces are part of a value.
+    words = re.split(r" (?=[a-z_.]+=)", assignments)
+    refuse(message, tmp_path / "run", "--config", str(config_file), "--set", *words)
+
+
+def test_an_emptied_file_and_one_that_is_not_there(config_file: Path, tmp_path: Path) -> None:
+    empty, run = tmp_path / "empty.yaml", tmp_path / "run"
+    empty.write_text("")
+    refuse("empty.yaml is empty; expected settings", run, "--config", str(empty))
+    refuse("empty.yaml is empty; expected settings", run, "--config", str(config_file), "--set", f"env_file={empty}")
+    refuse(r"small.yam does not exist", run, "--config", str(tmp_path / "small.yam"))
+    for resumed, message in ((run, "run does not exist"), (tmp_path, "holds no config.yaml; expected the folder of a")):
+        with pytest.raises(ConfigError, match=message):
+            train.main(["--resume", str(resumed)])
+
+
+def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:
+    switch = "env_id=SnakeGym/ObstacleField-v0"
+    message = r"ppo\.yaml is made for SnakeGym/Waypoints-v0, and env\.reward, course \(in"
+    refuse(message, tmp_path / "run", "--config", "configs/train/ppo.yaml", "--set", switch)
