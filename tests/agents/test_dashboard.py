@@ -18,9 +18,9 @@ from snake_gym.agents.sb3_vec_env import Ends, Sb3VecEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
-from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy import ZeroResidual
+from tests.agents.copy_env import CopyEnv
 from tests.agents.runs import assert_same_state, resume_to_end, run_to_end, small_config, stop_after
 
 SHOWN = {"eval": {"every_steps": 512, "episodes": 8, "references": True, "pictures": True}, "total_steps": 768}
