@@ -151,14 +151,13 @@ def drive(
 def compare(options: argparse.Namespace) -> None:
     """Play the courses in simulation and on servos, and print both."""
     who = player(options.policy, str(CHAIN))
-    spec = who.spec if options.sim_dt is None else replace(who.spec, sim_dt_s=options.sim_dt)
     emulated = {"lost": options.lost, **(LATE if options.late else {})}
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for seed in tqdm(range(options.courses), unit="course"):
             targets = course(seed)
-            expected = simulate(who, spec, targets, options.seconds)
-            as_late = simulate(who, spec, targets, options.seconds, late=True) if options.late else expected
+            expected = simulate(who, who.spec, targets, options.seconds)
+            as_late = simulate(who, who.spec, targets, options.seconds, late=True) if options.late else expected
             made, age_s = drive(who, targets, options, Path(folder), {**emulated, "seed": seed})
             rows.append({
                 "seed": seed, "simulated_m": round(expected, 3), "as_late_m": round(as_late, 3),
@@ -192,7 +191,7 @@ def gap(options: argparse.Namespace) -> None:
         ]  # fmt: skip
         sets = [word for pair in words for word in ("--set", pair)]
         config = str(ROOT / "configs/hardware/sts3215.yaml")
-        command = ["log", "--config", config, "--seconds", f"{options.log_seconds:g}", "--log", logs[name], "--plain"]
+        command = ["log", "--config", config, "--seconds", "12", "--log", logs[name], "--plain"]
         if hardware([*command, "--controller", "cc", *sets]):
             sys.exit(f"the gait {name} could not be logged")
     found, numbers = folder / "mine.yaml", folder / "found.json"
@@ -210,7 +209,7 @@ def gap(options: argparse.Namespace) -> None:
         heads = " | ".join(f"{100.0 * one['path_rms_m']:.1f}" for one in (old, new))
         print(f"| {name}{'' if name in SEEN else ' (unseen)'} | {old['path_length_m']:.2f} | {joints} | {heads} |")
     table("plays", "nominal [m]", "identified", "plant", "of nominal", "of identified", "late plant", "of nominal")
-    for name in options.players:
+    for name in (str(CHAIN_POLICY), "fault_aware", "cc"):
         who = player(name, str(CHAIN))
         way = np.zeros((options.courses, 4))
         for seed in range(options.courses):
@@ -244,9 +243,7 @@ def replayed(logs: Sequence[str], robot: Path, folder: Path) -> dict[str, dict[s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=("compare", "gap"), default="compare")
-    parser.add_argument(
-        "--policy", default=str(POLICY), help="policy file, or a controller on the robot of the parts list"
-    )
+    parser.add_argument("--policy", default=str(POLICY), help="policy file, or a controller of the chain")
     parser.add_argument("--courses", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--port", choices=("memory", "pty"), default="memory")
@@ -254,12 +251,7 @@ def main() -> None:
     parser.add_argument("--lost", type=float, default=0.0, help="probability of a lost packet on the bus (0)")
     parser.add_argument("--late", action="store_true", help="servos act late, and everything told has noise")
     parser.add_argument("--plant", help="robot behind the servos, module:NAME (default: this project's physics)")
-    parser.add_argument("--sim-dt", type=float, help="physics step of the simulated env [s]; default: the robot's")
-    parser.add_argument(
-        "--out", type=Path, default=Path("runs/gap"), help="gap: folder for logs and robot (%(default)s)"
-    )
-    parser.add_argument("--log-seconds", type=float, default=12.0, help="gap: length of each log (%(default)s)")
-    parser.add_argument("--players", nargs="*", default=[str(CHAIN_POLICY), "fault_aware", "cc"], help="gap")
+    parser.add_argument("--out", type=Path, default=Path("runs/gap"), help="gap: folder for logs and robot")
     options = parser.parse_args()
     (gap if options.what == "gap" else compare)(options)
 
