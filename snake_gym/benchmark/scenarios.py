@@ -35,7 +35,7 @@ EntrantKind = Literal["learned", "classical", "oracle", "reference"]
 them."""
 ORACLES = {"oracle": True, "oracle_next": False}
 """Names of oracles (``oracle``), and whether they know the targets to come."""
-MOST_EPISODES, MOST_RESAMPLES, MOST_REPLICATES = 100_000, 1_000_000, 100
+MOST_EPISODES, MOST_RESAMPLES = 100_000, 1_000_000
 """Largest settings. All episodes are played at once, and a world takes about 10 kB."""
 
 
@@ -61,20 +61,6 @@ class TrainedPolicy(Policy, Protocol):
     @property
     def action_space(self) -> Space[Any] | None:
         """Action space of one world; None: unknown."""
-
-
-@dataclass(frozen=True)
-class Axis(Settings):
-    """Settings that a sweep changes together."""
-
-    keys: tuple[str, ...]
-    """Settings of the benchmark, such as ``env.field.difficulty``; each of them gets the same value."""
-    values: tuple[float | int | bool | str, ...]
-    """Values that they get one after another."""
-
-    def check(self) -> None:
-        if not self.keys or not self.values:
-            raise ValueError(f"keys are {list(self.keys)}, values {list(self.values)}; expected at least one of each")
 
 
 @dataclass(frozen=True)
@@ -131,14 +117,10 @@ class BenchmarkConfig(Settings):
     """Action space of policies that do not say in which env they were trained; None: that of env_file."""
     resamples: Annotated[int, Range(100, MOST_RESAMPLES)] = 10_000
     """Number of bootstrap resamples."""
-    replicates: Annotated[int, Range(1, MOST_REPLICATES)] = 1
-    """Number of times that each scenario is played: replicate 0 exactly, others from starts 1e-9 rad beside it."""
     references: tuple[str, ...] = ()
     """Names of entrants that every other one is compared with, besides the best classical one."""
     replays: Count = 4
     """Number of scenarios shown in the replay."""
-    sweep: dict[str, Axis] = field(default_factory=dict)
-    """Axes that ``evaluate.py --sweep`` varies, by name."""
 
     def check(self) -> None:
         find_task(self.env_id)

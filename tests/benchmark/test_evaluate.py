@@ -38,24 +38,6 @@ def run(*arguments: Any) -> int:
     return evaluate.main([str(argument) for argument in arguments])
 
 
-def test_the_step_is_checked_where_asked_and_a_coarse_one_is_noted(settings: Path, tmp_path: Path) -> None:
-    slippery = {"tangential_coulomb": 0.05, "normal_coulomb": 0.5, "tangential_ns_m": 0.0, "normal_ns_m": 0.0}
-    shared = ("--config", settings, "--robot", tmp_path / "coulomb.yaml", "--no-pictures", "--out", tmp_path / "out")
-    found = {}
-    for step_s in (0.01, 0.00125):
-        robot = {"preset": "resilient_servo", "friction": slippery, "sim_dt_s": step_s}
-        dump_yaml(robot, tmp_path / "coulomb.yaml")
-        assert run(*shared, "--check-step") == 0
-        found[step_s] = json.loads((tmp_path / "out" / "results.json").read_text())
-        check = found[step_s]["policies"]["cc"]["step_check"]
-        assert (check["scenarios"], check["step_s"]) == (12, step_s / 2.0)
-        assert check["mean"] == pytest.approx(found[step_s]["policies"]["cc"]["mean"])
-    coarse, fine = (each["policies"]["cc"]["step_check"]["largest_difference_m"] for each in found.values())
-    assert 0.0 < fine < coarse
-    assert [len(each["notes"]) for each in found.values()] == [3, 2]  # that it is coarse, and each policy's check
-    assert found[0.01]["notes"][0].startswith("robot.sim_dt_s is 0.01; without it, it would be 0.00")
-
-
 @pytest.mark.slow
 def test_policies_played_side_by_side_have_the_rows_of_one_process(settings: Path, tmp_path: Path) -> None:
     found = {}
@@ -67,8 +49,6 @@ def test_policies_played_side_by_side_have_the_rows_of_one_process(settings: Pat
     (tmp_path / "cc.yaml").unlink()
     with pytest.raises(ConfigError, match=r"cc\.yaml does not exist"):
         run("--config", settings, "--no-pictures", "--out", tmp_path / "other", "--jobs", 2)
-    with pytest.raises(ConfigError, match="--sweep does not go with --jobs"):
-        run("--config", settings, "--sweep", "--ray", "local")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +81,7 @@ def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: p
     assert run("--config", settings, "--out", out, "--json", tmp_path / "copy.json") == 0
     files = {path.name for path in out.iterdir()}
     assert files == {
-        "config.yaml", "episodes.csv", "paired_scenarios.png", "performance_profiles.png", "policies",
+        "config.yaml", "episodes.csv", "paired_scenarios.png", "policies",
         "progress_by_faults.png", "progress_over_time.png", "replay.gif", "replay.html", "results.json",
     }  # fmt: skip
     results = json.loads((out / "results.json").read_text())

@@ -72,7 +72,7 @@ def test_a_row_is_played_among_as_many_as_it_was(tmp_path: Path, capsys: pytest.
     own = ["--policy", f"mine={tmp_path}/mine.py:make"]
     dump_yaml({"time_limit_s": 2.0}, tmp_path / "env.yaml")
     evaluate.main([*own, "--env", str(tmp_path / "env.yaml"), "--controllers", "none", "--episodes", "12", "--set",
-                   "resamples=200", "replicates=2", "--no-pictures", "--out", f"{tmp_path}/out"])  # fmt: skip
+                   "resamples=200", "--no-pictures", "--out", f"{tmp_path}/out"])  # fmt: skip
     assert replay(tmp_path / "out", "--rows", "2", *own) == 0
     assert "2 of 2 rows are equal" in capsys.readouterr().out
 
