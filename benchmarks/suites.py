@@ -168,7 +168,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--oracle", type=int, metavar="N", help="play oracles in the first N scenarios of each suite")
     parser.add_argument("--episodes", type=int, help="scenarios for each policy (those of the suite)")
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder of the results (docs)")
-    parser.add_argument("--no-pictures", action="store_true", help="no pictures of the envs")
     args = parser.parse_args(argv)
     names = suite_names()
     chosen = [choose(name, names, "--only") for name in args.only] or names
@@ -205,7 +204,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.oracle:
             bounds = {"scenarios": about["scenarios"], **play_oracles(config, name, args.oracle)}
             write_atomic(args.out / ROWS / f"{name}_oracles.json", json.dumps(bounds, indent=1) + "\n")
-        if not args.no_pictures and name == picture_suite(config.env_id):
+        if name == picture_suite(config.env_id):
             image = args.out / "images" / "envs" / f"{short_name(config.env_id)}.png"
             write_atomic(image, picture(entrants, results, scenarios))
     write_atomic(args.out / PAGE, page(args.out / ROWS))

@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from mujoco_chain import MujocoChain
 
 from snake_gym.config import load_yaml
-from snake_gym.envs import make_obstacle_field, make_waypoints
+from snake_gym.envs import SnakeVectorEnv, make_obstacle_field, make_waypoints
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -93,35 +93,10 @@ def measure_physics(integrator: str, links: int, threads: int, friction: bool, r
     return make_row(case, links, worlds, threads, pairs)
 
 
-def measure_env(threads: int, rounds: int, seconds: float, kind: str) -> Row:
-    """Env steps per second with everything included: residual actions on SJC, 0-3 locked joints, autoreset."""
+def measure_env(case: str, make: Callable[..., SnakeVectorEnv], settings: Row, rounds: int, seconds: float) -> Row:
+    """Env steps per second with everything included: 0-3 locked joints or new fields and their routes, autoreset."""
     worlds = 256
-    settings = {"action": {"kind": kind}, "faults": {"n_max": 3}, "n_threads": threads}
-    env = make_waypoints(worlds, settings, "SAME_STEP")
-    env.reset(seed=0)
-    env.core.spread_ends()
-    actions = np.random.default_rng(0).uniform(-1, 1, (16, *env.action_space.shape)).astype(np.float32)
-
-    def ours() -> None:
-        for i in range(calls):
-            env.step(actions[i % 16])
-
-    calls = 20
-    ours()
-    calls = max(20, int(seconds * time_rate(ours, 20)))
-    pairs = [(time_rate(ours, calls * worlds), None) for _ in range(rounds)]
-    return make_row(f"env_steps_{kind}", RESILIENT_SERVO.n_links, worlds, threads, pairs)
-
-
-def measure_obstacle_env(threads: int, rounds: int, seconds: float) -> Row:
-    """The same in the field of configs/env/obstacle_field.yaml: new fields and their routes, contacts, scan included.
-
-    Residual actions on the tuned CC gait, so that the robots get on among the pegs.
-    """
-    worlds, configs = 256, Path(__file__).parents[1] / "configs"
-    action = {"kind": "residual", "controller": {"file": str(configs / "controllers" / "resilient_servo" / "cc.yaml")}}
-    settings = {**load_yaml(configs / "env" / "obstacle_field.yaml"), "action": action, "n_threads": threads}
-    env = make_obstacle_field(worlds, settings, "SAME_STEP")
+    env = make(worlds, settings, "SAME_STEP")
     env.reset(seed=0)
     env.core.spread_ends()
     actions = np.random.default_rng(0).uniform(-1, 1, (16, *env.action_space.shape)).astype(np.float32)
@@ -130,16 +105,19 @@ def measure_obstacle_env(threads: int, rounds: int, seconds: float) -> Row:
     def ours() -> None:
         for i in range(calls):
             info = env.step(actions[i % 16])[4]
-            contacts.append(float(info["n_contacts"].mean()))
+            if "n_contacts" in info:
+                contacts.append(float(info["n_contacts"].mean()))
 
     calls = 300  # one time limit: the worlds are spread over their episodes
     ours()
     calls = max(20, int(seconds * time_rate(ours, calls)))
     contacts.clear()
     pairs = [(time_rate(ours, calls * worlds), None) for _ in range(rounds)]
-    row = make_row("env_steps_obstacles", RESILIENT_SERVO.n_links, worlds, threads, pairs)
-    obstacles = float(env.core.task.n_features.mean())
-    return {**row, "obstacles": round(obstacles, 1), "contacts": round(float(np.mean(contacts)), 2)}
+    row = make_row(case, RESILIENT_SERVO.n_links, worlds, settings["n_threads"], pairs)
+    if contacts:
+        obstacles = float(env.core.task.n_features.mean())  # type: ignore[attr-defined]
+        row |= {"obstacles": round(obstacles, 1), "contacts": round(float(np.mean(contacts)), 2)}
+    return row
 
 
 def make_row(case: str, links: int, worlds: int, threads: int, pairs: list[tuple[float, float | None]]) -> Row:
@@ -176,11 +154,16 @@ def main() -> int:
     add(measure_physics("implicit", 10, 1, False, rounds, seconds))
     add(measure_physics("rk4", 10, 1, True, rounds, seconds))
     threads = len(os.sched_getaffinity(0))
+    configs = Path(__file__).parents[1] / "configs"
+    residual = {
+        "kind": "residual",
+        "controller": {"file": str(configs / "controllers" / "resilient_servo" / "cc.yaml")},
+    }
+    field = {**load_yaml(configs / "env" / "obstacle_field.yaml"), "action": residual}
+    locked = {"action": {"kind": "residual"}, "faults": {"n_max": 3}}
     for n in sorted({1, threads}):
-        add(measure_env(n, rounds, seconds, "residual"))
-    add(measure_env(threads, rounds, seconds, "joint_reference"))
-    for n in sorted({1, threads}):
-        add(measure_obstacle_env(n, rounds, seconds))
+        add(measure_env("env_steps_residual", make_waypoints, {**locked, "n_threads": n}, rounds, seconds))
+        add(measure_env("env_steps_obstacles", make_obstacle_field, {**field, "n_threads": n}, rounds, seconds))
     if not args.skip_training:
         from training_throughput import measure_training
 
