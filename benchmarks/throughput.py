@@ -155,11 +155,8 @@ def main() -> int:
     add(measure_physics("rk4", 10, 1, True, rounds, seconds))
     threads = len(os.sched_getaffinity(0))
     configs = Path(__file__).parents[1] / "configs"
-    residual = {
-        "kind": "residual",
-        "controller": {"file": str(configs / "controllers" / "resilient_servo" / "cc.yaml")},
-    }
-    field = {**load_yaml(configs / "env" / "obstacle_field.yaml"), "action": residual}
+    gait = {"file": str(configs / "controllers" / "resilient_servo" / "cc.yaml")}
+    field = {**load_yaml(configs / "env" / "obstacle_field.yaml"), "action": {"kind": "residual", "controller": gait}}
     locked = {"action": {"kind": "residual"}, "faults": {"n_max": 3}}
     for n in sorted({1, threads}):
         add(measure_env("env_steps_residual", make_waypoints, {**locked, "n_threads": n}, rounds, seconds))
