@@ -167,7 +167,7 @@ def print_rows(rows: list[Row]) -> None:
         print(f"{row['preset']:18}{row['integrator']:10}{1e3 * row['dt_s']:9.3f}{100 * row['mean']:10.3f}"
               f"{100 * row['worst']:10.3f}{row['cost_us']:10.0f}{mark}", file=sys.stderr)  # fmt: skip
     first = rows[0]
-    print(f"  converged run at {1e3 * first['reference_dt_s']:.3g} ms, off by {100 * first['reference_error']:.2g} % at most; "
+    print(f"  converged run at {1e3 * first['reference_dt_s']:.3g} ms, off by {100 * first['reference_error']:.2g} %; "
           f"of {first['scenarios']}, {first['guarded']} go round in circles, {first['unresolved']} are unresolved",
           file=sys.stderr)  # fmt: skip
 
