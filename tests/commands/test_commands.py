@@ -108,24 +108,6 @@ def test_an_unknown_env_or_setting_names_the_nearest() -> None:
             main([command, name])
 
 
-@pytest.mark.parametrize(
-    ("assignments", "named"),
-    [
-        (["faults.n_max=99"], "faults.n_max is 99"),
-        (["faults.n_mx=2"], "faults.n_mx is not a setting"),
-        (["sensors.encoder_faults.n_max=99"], "sensors.encoder_faults.n_max is 99"),
-        (["randomisation.speed_limit={high: 2.0}", "robot=resilient"], "randomisation.speed_limit is set, but"),
-        (["time_limit_s=0.3"], "time_limit_s is 0.3"),
-        (["action.kind=residual", "action.controller.kind=ccc"], "action.controller.kind is 'ccc'"),
-    ],
-)
-def test_an_error_names_a_setting_as_it_was_typed(assignments: list[str], named: str) -> None:
-    for prefix in ("", "env."):
-        typed = [word for text in assignments for word in ("--set", prefix + text)]
-        with pytest.raises(ConfigError, match="^" + re.escape(prefix + named)):
-            main(["describe", "Waypoints", *typed])
-
-
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     for command in COMMANDS:
         with pytest.raises(SystemExit) as end:
