@@ -302,8 +302,7 @@ def entrants_of(config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[
     ]
     action = {"action": {"kind": "joint_reference"}}
     random = Entrant("random", "reference", action, random_policy, {"policy": "uniform joint references"})
-    first = {name: next(iter(trained.values())) for name, trained in learned.items()}
-    return [random, *other_entrants(config, scenarios, first), *own]
+    return [random, *other_entrants(config, scenarios), *own]
 
 
 def fits(policy: TrainedPolicy, scenarios: Scenarios) -> bool:

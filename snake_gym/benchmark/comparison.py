@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import snake_gym
 from snake_gym.benchmark.report import rows_csv, summarise, verdict
 from snake_gym.benchmark.runner import Episodes, code_digest, play_all
-from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, recorded_settings
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios
 from snake_gym.benchmark.seed_ranges import seed_note, uses
 from snake_gym.config import ConfigError, choose, dump_yaml, make_folder, require, to_dict, to_json, write_atomic
 from snake_gym.config.records import versions
@@ -66,13 +66,14 @@ def compare(
             entrants, scenarios, out / "policies",
             lambda name, done, of: bars.update(bar_of[name], completed=done, total=of), fresh,
         )  # fmt: skip
+    weight_n = float(scenarios.spec.links("link_mass_kg").sum() * GRAVITY_M_S2)
     summary = {
-        **summarise(results, config.resamples, config.references, nominal_weight(scenarios)),
+        **summarise(results, config.resamples, config.references, weight_n),
         "scenarios": scenarios.hash(),
         "code": code_digest(),
         "seeds": {"first": config.seed, "episodes": config.episodes, "for": uses(config.seed, config.episodes)},
         "notes": notes,
-        "config": recorded_settings(config, scenarios),
+        "config": {**to_dict(config), "env": to_dict(scenarios.env)},
         "versions": {"snake_gym": snake_gym.__version__, **versions(_PACKAGES)},
     }
     trainings = [[entrant for entrant in entrants if entrant.name == name] for name in names]
@@ -101,11 +102,6 @@ def entrant_notes(entrants: Sequence[Entrant]) -> list[str]:
         for note in entrant.notes:
             names.setdefault(note, []).append(entrant.name)
     return [f"{', '.join(about)}: {note}" for note, about in names.items()]
-
-
-def nominal_weight(scenarios: Scenarios) -> float:
-    """Return the weight of the robot as its settings have it [N]."""
-    return float(scenarios.spec.links("link_mass_kg").sum() * GRAVITY_M_S2)
 
 
 def _draw(

@@ -49,7 +49,7 @@ from snake_gym.benchmark.scenarios import (
     named_policies,
     resolve_benchmark,
 )
-from snake_gym.benchmark.trainings import check_distinct, training_names, training_paths
+from snake_gym.benchmark.trainings import training_names, training_paths
 from snake_gym.benchmark.variants import variant_entrant
 from snake_gym.config import (
     ConfigError,
@@ -111,9 +111,6 @@ def main(argv: list[str] | None = None) -> int:
     if (note := frozen_note(config, args)) is not None:
         print(f"note: {note}", file=sys.stderr)
         config = replace(config, scenarios=None)  # what is written does not stand for those of the file
-    left_out = [name for name, variant in config.variants.items() if variant.policy is not None]
-    if left_out and not config.policies:
-        print(f"note: no learned policy plays; rows of its base are left out: {', '.join(left_out)}", file=sys.stderr)
     if args.json not in (None, "-"):
         prepare_file(args.json, "--json")
     scenarios = make_scenarios(config)
@@ -301,28 +298,22 @@ def check_trained(policies: Mapping[str, str | Sequence[str]]) -> None:
 def make_entrants(config: BenchmarkConfig, scenarios: Scenarios) -> list[Entrant]:
     """Return the learned policies and the classical controllers of a benchmark, the learned ones first."""
     entrants: list[Entrant] = []
-    loaded: dict[str, TrainedPolicy] = {}
     for name, given in config.policies.items():
         paths = training_paths(name, given)
         labels = training_names(paths)
         trained = {path: load_policy(name, path) for path in paths}
-        check_distinct(name, trained)
-        loaded[name] = trained[paths[0]]
         for i, policy in enumerate(trained.values()):
             entrants.append(replace(learned_entrant(name, policy, scenarios), training=i, training_name=labels[i]))
-    return entrants + other_entrants(config, scenarios, loaded)
+    return entrants + other_entrants(config, scenarios)
 
 
-def other_entrants(
-    config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[str, TrainedPolicy]
-) -> list[Entrant]:
-    """Return what plays beside the ``learned`` policies: controllers, oracles, and rows that a benchmark declares."""
+def other_entrants(config: BenchmarkConfig, scenarios: Scenarios) -> list[Entrant]:
+    """Return what plays beside learned policies: controllers, oracles, and rows that a benchmark declares."""
     named = [
         oracle_entrant(entry, scenarios) if entry in ORACLES else classical_entrant(entry, config)
         for entry in config.controllers
     ]
-    rows = (variant_entrant(name, variant, config, learned) for name, variant in config.variants.items())
-    return named + [row for row in rows if row is not None]
+    return named + [variant_entrant(name, variant, config) for name, variant in config.variants.items()]
 
 
 def read_config(args: argparse.Namespace) -> BenchmarkConfig:

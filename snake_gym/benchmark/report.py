@@ -353,11 +353,6 @@ def _with_half_width(group: Mapping[str, Any], key: str) -> str:
     return f"{'-' if group[key] is None else format(scale * group[key], spec)} ± {half}"
 
 
-def _points(compared: Mapping[str, Any]) -> str:
-    ends = compared["lead_ci95"]
-    return f"{100.0 * compared['lead']:+.1f} {show_bounds(ends and [100.0 * end for end in ends], '+.1f')}"
-
-
 def verdict(summary: Mapping[str, Any]) -> str:
     """Return the ``verdicts`` in one text."""
     return " ".join(verdicts(summary))
@@ -375,15 +370,8 @@ def _verdict(name: str, compared: Mapping[str, Any], best: str, score: str) -> s
     if len(compared["seed_means"]) > 1:
         pairs = "pairs of a scenario and a training seed"
     ends = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
-    if score == "is_success":
-        return (
-            f"{name} reaches the goal {compared['ratio']:.2f}{ends} times as often as {best}, the best classical "
-            f"controller that plays: {_points(compared)} percentage points. It does where that does not in "
-            f"{compared['ahead']:.1%} of the {pairs}, the other way round in {compared['behind']:.1%}."
-        )
-    does = "makes" if score == "progress_m" else "has"
-    of = "progress" if score == "progress_m" else score.replace("_", " ")
+    what = {"progress_m": "progress", "is_success": "success"}.get(score, score.replace("_", " "))
     return (
-        f"{name} {does} {compared['ratio']:.2f}{ends} times the {of} of {best}, the best classical controller that "
+        f"{name} makes {compared['ratio']:.2f}{ends} times the {what} of {best}, the best classical controller that "
         f"plays, and is ahead in {compared['ahead']:.0%} of the {pairs}."
     )

@@ -15,7 +15,7 @@ from gymnasium.spaces import Box, Space
 from gymnasium.vector import AutoresetMode
 
 from snake_gym.benchmark.own_policy import OwnPolicy
-from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, scale_note, tune_options, tuning_notes
+from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
 from snake_gym.config.settings import Count, Range, Share
@@ -65,25 +65,20 @@ class TrainedPolicy(Policy, Protocol):
 
 @dataclass(frozen=True)
 class Variant(Settings):
-    """Row beside the policies and controllers: one of these played under other conditions."""
+    """Row beside the policies and controllers: a controller played under other conditions."""
 
-    controller: str = ""
+    controller: str
     """Classical controller: a kind, played with its tuned parameters, or a file."""
-    policy: str | None = None
-    """Name of a learned policy instead, of which the base alone plays."""
     gaits: tuple[str, ...] = ()
-    """Files of further gaits for joints without power, the last for the middle joint, those before for joints so much
-    farther from it; an oracle changes between these and ``controller``."""
+    """Gait files for a joint without power, by its distance from the middle joint, farthest first."""
     reveal: bool = False
     """Show it which joints are failed."""
     dither_rad: Share = 0.0
     """Standard deviation of white noise on its joint references [rad]."""
 
     def check(self) -> None:
-        if (self.controller == "") == (self.policy is None):
-            raise ValueError(f"controller is {self.controller!r}, policy {self.policy!r}; expected one of them")
-        if self.gaits and (self.policy is not None or self.dither_rad > 0.0):
-            raise ValueError("gaits goes with controller and reveal alone; leave policy and dither_rad out")
+        if self.gaits and self.dither_rad > 0.0:
+            raise ValueError("gaits goes with controller and reveal alone; leave dither_rad out")
 
 
 @dataclass(frozen=True)
@@ -112,7 +107,7 @@ class BenchmarkConfig(Settings):
     """Learned entrants: name and path of a run folder, checkpoint, policy file, or a policy of another kind. A list of
     paths, a glob (``runs/ppo/seed_*``) or a folder of runs: trainings of one recipe, which are one row."""
     variants: dict[str, Variant] = field(default_factory=dict)
-    """Rows beside them, by name: {told: {controller: fault_aware, reveal: true}, base: {policy: ppo}}."""
+    """Rows beside them, by name: {told: {controller: fault_aware, reveal: true}}."""
     action: dict[str, Any] | None = None
     """Action space of policies that do not say in which env they were trained; None: that of env_file."""
     resamples: Annotated[int, Range(100, MOST_RESAMPLES)] = 10_000
@@ -200,11 +195,6 @@ def resolve_benchmark(config: BenchmarkConfig) -> BenchmarkConfig:
         config, env_file=None, env=settings, robot=robot if config.robot is None else config.robot,
         action=action if config.action is None else config.action,
     )  # fmt: skip
-
-
-def recorded_settings(config: BenchmarkConfig, scenarios: Scenarios) -> dict[str, Any]:
-    """Return the settings of an evaluation as a results.json has them: those of the env are complete."""
-    return {**to_dict(config), "env": to_dict(scenarios.env)}
 
 
 def make_scenarios(config: BenchmarkConfig) -> Scenarios:
@@ -310,7 +300,7 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     if (fault := column_fault(own, here)) is not None:
         raise ConfigError(f"policy {name} was trained on other observations: {fault}")
     others = env_note(policy.env_id, build(task, policy.env_config), scenarios.env_id, core.config)
-    notes = (*entrant.notes, robot_note(own.spec, here.spec), scale_note(own, here), others)
+    notes = (*entrant.notes, robot_note(own.spec, here.spec), others)
     return replace(entrant, notes=tuple(note for note in notes if note is not None))
 
 

@@ -171,7 +171,7 @@ def test_a_record_that_is_the_score_decides_and_is_told_with_its_interval() -> N
     low, high = summary["policies"]["ppo"]["tracking_ci95"]
     assert 0.8 <= low < 0.805 < high <= 0.81
     assert summary["ratio"] == pytest.approx(0.805 / 0.405) and summary["ahead"] == 1.0
-    assert verdict(summary).startswith("ppo has 1.99 [1.9") and "times the tracking of near" in verdict(summary)
+    assert verdict(summary).startswith("ppo makes 1.99 [1.9") and "times the tracking of near" in verdict(summary)
     overall, by_faults = tables(summary, "")
     assert [str(column.header) for column in overall.columns][:3] == [
         "policy",

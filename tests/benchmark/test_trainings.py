@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 from snake_gym.benchmark import evaluate
 from snake_gym.benchmark.trainings import training_names, training_paths
-from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from snake_gym.config import ConfigError, load_yaml
 from tests.agents.runs import untrained
 
 SHORT = {"time_limit_s": 2.0, "action": {"kind": "residual"}}
@@ -79,20 +78,6 @@ def test_a_recipe_from_the_command_line_to_the_check(
     for options in ([], ["--policy", f"ppo={runs}"]):
         assert evaluate.main(["--replay", str(out), "--rows", "3", *options]) == 0
         assert "12 of 12 rows are equal" in capsys.readouterr().out
-
-
-def test_policies_of_one_run_are_no_trainings(runs: Path, tmp_path: Path) -> None:
-    one = runs / "ppo_seed1" / "policy" / "final"
-    untrained(tmp_path / "repeated", SHORT, still=True, seed=1)  # other weights, as of another step
-    shutil.copytree(runs / "ppo_seed2", tmp_path / "copy")
-    for config, message in (
-        ([one, tmp_path / "repeated"], r"repeated are both of seed 1; expected trainings that differ in their seed"),
-        ([runs / "ppo_seed2", tmp_path / "copy"], r"ppo_seed2 and .*copy are the same policy"),
-    ):
-        dump_yaml({"policies": {"ppo": [str(path) for path in config]}, "episodes": 2, "controllers": ["cc"]},
-                  tmp_path / "benchmark.yaml")  # fmt: skip
-        with pytest.raises(ConfigError, match=message):
-            evaluate.main(["--config", str(tmp_path / "benchmark.yaml"), "--no-pictures", "--out", str(tmp_path / "o")])
 
 
 def test_a_reference_that_does_not_play_is_refused(tmp_path: Path) -> None:
