@@ -22,7 +22,7 @@ import argparse
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,6 @@ from rich.table import Table
 from snake_gym.benchmark.comparison import compare
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
-from snake_gym.benchmark.policy_fit import tune_options
 from snake_gym.benchmark.replay import code_note, read_results, recorded_controllers, replay_rows, shared_table
 from snake_gym.benchmark.report import tables, verdicts
 from snake_gym.benchmark.runner import play_all
@@ -69,7 +68,7 @@ from snake_gym.config import (
     write_atomic,
 )
 from snake_gym.controllers import CONTROLLERS
-from snake_gym.controllers.tuned import tuned_file, tuning_command
+from snake_gym.controllers.tuned import tuned_file
 from snake_gym.envs import EnvConfig
 from snake_gym.envs.task_settings import check_task, scenario_settings
 from snake_gym.interface import policy_file
@@ -114,8 +113,6 @@ def main(argv: list[str] | None = None) -> int:
     if args.json not in (None, "-"):
         prepare_file(args.json, "--json")
     scenarios = make_scenarios(config)
-    if not args.policy:
-        check_trained(config.policies)
     entrants = make_entrants(config, scenarios)
     in_jobs = args.jobs is not None or args.ray is not None
     if in_jobs:
@@ -285,16 +282,6 @@ def load_policy(name: str, path: str) -> TrainedPolicy:
     return policy_file.load_policy(path)
 
 
-def check_trained(policies: Mapping[str, str | Sequence[str]]) -> None:
-    """Raise ConfigError for a policy of a config that is not there, with how to train it or to do without it."""
-    for given in policies.values():
-        for path in [given] if isinstance(given, str) else given:
-            if not is_foreign(path) and policy_file.find_policy_file(path) is None:
-                demo = "; make demo trains runs/demo" if Path(path) == Path("runs/demo") else ""
-                missing = policy_file.describe_missing(path)
-                raise ConfigError(f"{missing}{demo}; --classical-only compares without learned policies")
-
-
 def make_entrants(config: BenchmarkConfig, scenarios: Scenarios) -> list[Entrant]:
     """Return the learned policies and the classical controllers of a benchmark, the learned ones first."""
     entrants: list[Entrant] = []
@@ -359,7 +346,9 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
         kinds = tuned_kinds(config)
         config = replace(config, controllers=kinds)
         if not kinds:
-            print(f"note: {no_opponent_note(config)}", file=sys.stderr)
+            robot = make_scenarios(config).spec.name
+            note = f"no controller is tuned for robot {robot}, so there is no classical opponent (snake-gym tune)"
+            print(f"note: {note}", file=sys.stderr)
     if args.oracle:
         config = replace(
             config, controllers=(*config.controllers, *(o for o in ORACLES if o not in config.controllers))
@@ -413,16 +402,6 @@ def tuned_kinds(config: BenchmarkConfig) -> tuple[str, ...]:
     """Return the classical controllers that were tuned for the benchmark's robot."""
     robot = make_scenarios(config).spec.name
     return tuple(kind for kind in CONTROLLERS if tuned_file(robot, kind).is_file())
-
-
-def no_opponent_note(config: BenchmarkConfig) -> str:
-    """Return the line that tells how to tune a controller for the benchmark's robot, which has none."""
-    scenarios = make_scenarios(config)
-    options = tune_options(scenarios.env.robot, config.env_id, scenarios.env)
-    return (
-        f"no controller is tuned for robot {scenarios.spec.name}, so there is no classical opponent; make one with "
-        f"{tuning_command('fault_aware', scenarios.spec, options)}"
-    )
 
 
 if __name__ == "__main__":

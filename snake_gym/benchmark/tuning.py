@@ -36,7 +36,6 @@ from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
 from snake_gym.envs.task_settings import build_env
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual, controller_action
-from snake_gym.interface.policy_contract import check_seal, sealed
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 SEED_BASE = TUNING.first
@@ -279,7 +278,7 @@ class Search:
             "identity": self.identity(), "generation": self.generation, "mean": self.mean.tolist(),
             "deviation": self.deviation.tolist(), "trail": self.trail, "scores": self.scores,
         }  # fmt: skip
-        write_atomic(path, to_json(sealed(standing)))
+        write_atomic(path, to_json(standing))
 
     def restore(self, path: str | os.PathLike[str]) -> bool:
         """Continue from a file of ``save``. Returns False, unchanged, if there is none.
@@ -288,12 +287,11 @@ class Search:
         """
         try:
             standing = read_json(read_file(path), str(path))
-            check_seal(standing, str(path))
+            same = standing["identity"] == read_json(to_json(self.identity()), "identity")
         except FileNotFoundError:
             return False
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError):
             raise ConfigError(f"{path} is no standing of a search; expected what tune wrote, or --no-resume") from None
-        same = standing["identity"] == read_json(to_json(self.identity()), "identity")
         if not same or standing["generation"] > self.config.generations:
             raise ConfigError(f"{path} is of another search; expected its settings, another --out, or --no-resume")
         self.generation, self.trail, self.scores = standing["generation"], standing["trail"], standing["scores"]

@@ -154,7 +154,7 @@ def test_several_settings_follow_one_set_and_one_scenario_is_no_scenarios(
         (["--policy", "a=x", "--policy", "a=y"], "two policies are called 'a'"),
         (["--json", "."], "--json is '.', a folder"),
         (["--policy", "=x"], "expected NAME=PATH"),
-        (["--set", "policies={a: runs/none}"], "runs/none does not exist.* snake-gym train .*; --classical-only"),
+        (["--set", "policies={a: runs/none}"], "runs/none does not exist.* snake-gym train .*"),
         (["--policy", "ppo=runs/nowhere"], "runs/nowhere"),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_broken_standing_is_one_clear_line(tmp_path: Path) -> None:
     tuned.advance()
     tuned.save(path)
     whole = path.read_text()
-    for changed in (whole[:-30], whole.replace('"generation": 1', '"generation": 2'), "[]", ""):
+    for changed in (whole[:-30], "[]", ""):
         path.write_text(changed)
         with pytest.raises(ConfigError, match=r"standing.json is no standing of a search; expected .*--no-resume"):
             search().restore(path)
