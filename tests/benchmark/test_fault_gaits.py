@@ -10,7 +10,7 @@ from snake_gym.benchmark.fault_gaits import FaultGaits
 from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Variant, make_scenarios
 from snake_gym.benchmark.variants import variant_entrant
-from snake_gym.config import ConfigError, dump_yaml
+from snake_gym.config import dump_yaml
 from snake_gym.envs import make_waypoints
 from snake_gym.physics.faults import FREE, LOCKED, WEAK
 from snake_gym.robot.presets import PRESETS
@@ -74,8 +74,3 @@ def test_joints_that_stand_beside_their_place_are_sent_back_to_it(kind: str) -> 
             angles.append(env.core.robot.joint_angle()[0, 3])
         means.append(np.mean(angles[-30:]))  # three periods
     assert means == pytest.approx([0.5, 0.0], abs=0.05)
-
-
-def test_gaits_do_not_go_with_dither(files: list[str]) -> None:
-    with pytest.raises(ConfigError, match="gaits goes with controller"):
-        Variant(controller=files[0], gaits=(files[1],), dither_rad=0.1)

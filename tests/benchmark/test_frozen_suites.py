@@ -66,11 +66,6 @@ def test_a_file_with_other_scenarios_is_an_error_and_other_options_a_note(suite:
     assert run(suite, "--set", "scenarios=null") == 0
 
 
-def test_freezing_takes_no_other_options(suite: Path) -> None:
-    with pytest.raises(ConfigError, match="no other option than --config"):
-        run(suite, "--freeze", "--episodes", "2")
-
-
 def rows(suite: Path, **variants: Variant) -> dict[str, np.ndarray]:
     mapping = {**load_yaml(suite), "env": {"time_limit_s": 6.0, "faults": {"n_min": 2, "n_max": 2}}}
     mapping["controllers"] = tuple(mapping["controllers"])
@@ -109,11 +104,6 @@ def test_rows_of_variants_are_checked_like_others(suite: Path, capsys: Any) -> N
     assert run(suite, "--set", f"variants={variant}") == 0
     assert evaluate.main(["--replay", str(suite.parent / "out"), "--rows", "2"]) == 0
     assert "6 of 6 rows are equal" in capsys.readouterr().out
-
-
-def test_a_variant_has_no_oracle_s_name() -> None:
-    with pytest.raises(ConfigError, match=r"variants\.oracle_next has the name of an oracle; expected another"):
-        BenchmarkConfig(variants={"oracle_next": Variant(controller="cc")})
 
 
 def test_a_policy_from_before_there_was_a_next_target_plays_where_it_is_shown() -> None:

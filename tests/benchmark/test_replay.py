@@ -99,7 +99,6 @@ def test_code_is_played_only_if_it_is_given(
     ("options", "message"),
     [
         (["--replay", "{}", "--policy", "cc=x"], "--policy is 'cc'; expected one of mine"),
-        (["--replay", "{}", "--rows", "0"], "--rows is 0; expected at least 1"),
         (["--replay", "{}/none"], "results/none does not exist; expected the folder"),
         (["--table", "{}/list.json"], "list.json has no policies, score"),
     ],
