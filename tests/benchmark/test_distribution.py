@@ -65,15 +65,6 @@ def test_the_two_way_interval_against_a_brute_force_bootstrap() -> None:
     assert one_way[1] - one_way[0] < 0.7 * (high - low)
 
 
-def test_the_variance_of_a_two_way_resample_is_that_of_the_pigeonhole_bootstrap() -> None:
-    """Purely additive effects: the variance of a resampled mean is var(a) / T + var(b) / n, each that of its sample."""
-    a, b = plays(6, seed=4), plays(50, seed=5)
-    values = a[:, None] + b[None]
-    low, high = mean_interval(values, 8000)
-    sd = math.sqrt(a.var() / 6 + b.var() / 50)
-    assert high - low == pytest.approx(2 * 1.96 * sd, rel=0.08)
-
-
 def test_further_factors_of_size_one_and_equal_trainings_change_nothing() -> None:
     values = plays(25, seed=6)
 

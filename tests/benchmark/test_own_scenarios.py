@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,6 @@ from snake_gym.benchmark import evaluate, runner
 from snake_gym.benchmark.comparison import entrant_notes
 from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
 from snake_gym.config import ConfigError, dump_yaml, load_yaml, merge
-from snake_gym.controllers.tuned import tuned_file
-from snake_gym.robot.presets import RESILIENT_SERVO
 from tests.agents.runs import untrained
 
 ROOT = Path(__file__).parents[2]
@@ -167,13 +164,6 @@ def test_gaits_of_another_robot_task_or_env_are_noted_together() -> None:
     ]
     at_home = BenchmarkConfig(env_file="configs/env/locked_joints.yaml")
     assert entrant_notes([classical_entrant(kind, at_home) for kind in ("sjc", "cc", "cpg", "fault_aware")]) == []
-
-
-def test_a_gait_from_a_file_is_noted_too(tmp_path: Path) -> None:
-    shutil.copy(tuned_file(RESILIENT_SERVO.name, "cc"), tmp_path / "cc.yaml")
-    config = BenchmarkConfig(robot="resilient", env_file="configs/env/locked_joints.yaml")
-    (note,) = entrant_notes([classical_entrant(f"mine={tmp_path}/cc.yaml", config)])
-    assert note.startswith("mine: tuned on resilient_servo, plays on resilient: ")
 
 
 def test_a_benchmark_shows_nobody_the_truth() -> None:

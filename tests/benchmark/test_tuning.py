@@ -212,17 +212,6 @@ def test_the_program_goes_on_where_it_stood(tmp_path: Path, capsys: pytest.Captu
     assert load_yaml(out)["controller"] == interrupted.report()["controller"]
 
 
-def test_a_result_is_replaced_only_when_asked(tmp_path: Path) -> None:
-    out = tmp_path / "sjc.yaml"
-    out.write_text("kept")
-    arguments = ["--robot", "resilient_servo", "--controller", "sjc", "--out", str(out), "--set", "time_limit_s=4"]
-    with pytest.raises(ConfigError, match=r"sjc\.yaml exists already; give --overwrite"):
-        main([*arguments, *FAST])
-    assert out.read_text() == "kept"
-    assert main([*arguments, *FAST, "--overwrite"]) == 0
-    assert load_yaml(out)["controller"]["kind"] == "sjc"
-
-
 # --- what is searched ------------------------------------------------------------------------------------------------
 
 GAIT, STEERED = ["amplitude_rad", "frequency_rad_s", "phase_shift_rad"], ["heading_gain"]
