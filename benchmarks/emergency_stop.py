@@ -5,14 +5,11 @@ the last of them has switched its torque off. A run moves them, something happen
 and the time until then is taken, again and again::
 
     python benchmarks/emergency_stop.py --stops 100                  # the latch appears
-    python benchmarks/emergency_stop.py --stops 20 --how command     # somebody types `estop`: Python's start included
     python benchmarks/emergency_stop.py --stops 100 --how kill-run   # SIGKILL to the run: its guard has to see it
     python benchmarks/emergency_stop.py --stops 100 --how kill-guard # SIGKILL to the guard: the run has to see it
-    python benchmarks/emergency_stop.py --stops 50 --how kill-wiggle # SIGKILL to `wiggle`, which has no guard
-    python benchmarks/emergency_stop.py --stops 50 --how kill-watch  # SIGKILL to the process that waits for its death
 
-Printed: percentiles of that time [ms], and with ``--how command`` of the time until the command says it is off. Exit
-code 1: the longest was longer than ``--within-s``. Tests do not ask that, since no test is to need an idle machine.
+Printed: percentiles of that time [ms]. Exit code 1: the longest was longer than ``--within-s``. Tests do not ask that,
+since no test is to need an idle machine.
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ import math
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -51,24 +47,22 @@ from snake_gym.hardware.safety.guarded_body import GuardedBody
 ROOT = Path(__file__).resolve().parents[1]
 _LOOK_S = 0.0005
 _PATIENCE_S = 10.0
-WITHIN_S = {
-    "latch": 0.5, "command": 3.0, "kill-run": 0.5, "kill-guard": 1.0, "kill-wiggle": 0.5, "kill-watch": 0.5,
-}  # fmt: skip
-"""Longest time that is accepted unless told otherwise [s]; for the command, what ``estop`` waits."""
+WITHIN_S = {"latch": 0.5, "kill-run": 0.5, "kill-guard": 1.0}
+"""Longest accepted time by default [s]."""
 
 
 def emulate(pipe: Connection, n_servos: int, priority: int) -> None:
-    """The other process: servos; it tells when the torque was off in all of them (asked "off"), or on in one ("on")."""
+    """The other process: servos; asked "off", it sends when the torque was off in all of them."""
     refused = take_priority(priority)
     servos = [EmulatedServo(i + 1) for i in range(n_servos)]
     bus = EmulatedBus(servos, clock=MonotonicClock(), step_s=0.005)
     with EmulatedPort(bus) as port:
         pipe.send((port.port, refused))
-        while (wanted := pipe.recv()) in ("off", "on"):
+        while pipe.recv() == "off":
             give_up_s = time.monotonic() + _PATIENCE_S
-            while _is_on(bus) == (wanted == "off") and time.monotonic() < give_up_s:
+            while _is_on(bus) and time.monotonic() < give_up_s:
                 time.sleep(_LOOK_S)
-            pipe.send(math.inf if _is_on(bus) == (wanted == "off") else time.monotonic())
+            pipe.send(math.inf if _is_on(bus) else time.monotonic())
 
 
 def _is_on(bus: EmulatedBus) -> bool:
@@ -94,17 +88,6 @@ class Gait:
             self._body.command(0.45 * (np.sin(phase - 0.6 * self._joints) - np.sin(-0.6 * self._joints)))
             self._when_s += 0.02
             self._body.run_until(self._when_s)
-
-
-def type_estop(latch: Path, gait: Gait) -> float:
-    """Run the command while the robot moves; how long it took [s]."""
-    command = [sys.executable, "-m", "snake_gym.hardware", "estop", "--latch", str(latch)]
-    begun_s = time.monotonic()
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
-        gait.move(lambda: process.poll() is not None)
-    if process.returncode:
-        sys.exit(f"estop ended with {process.returncode}")
-    return time.monotonic() - begun_s
 
 
 def begin(body: GuardedBody) -> Gait:
@@ -161,26 +144,6 @@ def kill_run(servos: Connection, settings: tuple[str, int, Path, int], wait_s: f
     return off_s - begun_s
 
 
-def kill_wiggle(servos: Connection, port: str, latch: Path, wait_s: float, kills_watch: bool) -> float:
-    """Start a wiggle, and kill it or its watch after ``wait_s`` [s] of motion; how long the torque stayed on [s]."""
-    command = [sys.executable, "-m", "snake_gym.hardware", "wiggle", "--port", port, "--ids", "1", "--degrees", "30"]
-    with subprocess.Popen([*command, "--latch", str(latch)], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
-        servos.send("on")
-        if servos.recv() == math.inf:
-            sys.exit("the wiggle does not move")
-        time.sleep(wait_s)
-        victim = process.pid
-        if kills_watch:
-            (child,) = Path(f"/proc/{victim}/task/{victim}/children").read_text().split()
-            victim = int(child)
-        servos.send("off")
-        begun_s = time.monotonic()
-        os.kill(victim, signal.SIGKILL)
-        off_s: float = servos.recv()
-        process.wait(_PATIENCE_S)
-    return off_s - begun_s
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stops", type=int, default=25)
@@ -196,7 +159,7 @@ def main() -> None:
     process.start()
     port, refused = pipe.recv()
     rng = np.random.default_rng(0)
-    off_ms, said_ms = [], []
+    off_ms = []
     with tempfile.TemporaryDirectory() as folder:
         latch = Path(folder) / "estop"
         settings = (port, options.servos, latch, options.priority)
@@ -206,10 +169,6 @@ def main() -> None:
                 if options.how == "kill-run":
                     off_ms.append(1e3 * kill_run(pipe, settings, rng.uniform(0.0, 0.1)))
                     continue
-                if options.how in ("kill-wiggle", "kill-watch"):
-                    watch = options.how == "kill-watch"
-                    off_ms.append(1e3 * kill_wiggle(pipe, port, latch, rng.uniform(0.0, 0.3), watch))
-                    continue
                 gait = begin(body)
                 go_on(gait, rng.uniform(0.5, 0.6))
                 time.sleep(rng.uniform(0.0, 0.02))
@@ -217,11 +176,9 @@ def main() -> None:
                 begun_s = time.monotonic()
                 if options.how == "latch":
                     EmergencyStop(latch).trip("benchmark")
-                elif options.how == "kill-guard":
+                else:
                     os.kill(body.guard_pid or sys.exit("the guard has ended by itself"), signal.SIGKILL)
                     gait.move(pipe.poll)
-                else:
-                    said_ms.append(1e3 * type_estop(latch, gait))
                 off_ms.append(1e3 * (pipe.recv() - begun_s))
                 body.run_until(body.clock.now() + 0.05)
                 EmergencyStop(latch).clear()
@@ -229,21 +186,16 @@ def main() -> None:
             body.close()
     pipe.send("end")
     process.join(5.0)
-    report = {"how": options.how, "stops": options.stops, "servos": options.servos}
-    report["torque_off_ms"] = _percentiles(off_ms)
-    if options.how == "command":
-        report["command_ms"] = _percentiles(said_ms)
-    report |= {"emulator_priority_refused": refused, "cores": len(os.sched_getaffinity(0))}
-    report["load_average"] = os.getloadavg()[0]
+    shares = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "max": 100.0}
+    report = {
+        "how": options.how, "stops": options.stops, "servos": options.servos,
+        "torque_off_ms": {name: round(float(np.percentile(off_ms, share)), 1) for name, share in shares.items()},
+        "emulator_priority_refused": refused, "load_average": os.getloadavg()[0],
+    }  # fmt: skip
     print(json.dumps(report, indent=2))
     within_s = WITHIN_S[options.how] if options.within_s is None else options.within_s
     if max(off_ms) > 1e3 * within_s:
         sys.exit(f"torque was off after {max(off_ms):.0f} ms at worst; expected at most {1e3 * within_s:.0f} ms")
-
-
-def _percentiles(values: list[float]) -> dict[str, float]:
-    shares = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "max": 100.0}
-    return {name: round(float(np.percentile(values, share)), 1) for name, share in shares.items()}
 
 
 if __name__ == "__main__":

@@ -4,9 +4,6 @@ The root link carries two slides and a hinge; links follow outwards in both dire
 tree. Joint servos are MuJoCo position actuators with the robot's gains and torque limit (MuJoCo has no speed limit to
 set). Ground friction is exact: at each link's centre a site with two velocity actuators of zero command, along and
 across the link, so that ``implicitfast`` treats it implicitly, as our step does; ``friction=False`` leaves it out.
-
-Pegs are the cheapest geometry that is exact in the plane: capsule links against spheres, without friction at the
-contact; links do not see each other.
 """
 
 from __future__ import annotations
@@ -16,23 +13,15 @@ import numpy as np
 
 from snake_gym.robot.spec import RobotSpec
 
-CONTACT = 'solref="0.004 1" condim="1"'
 
-
-def build_xml(
-    spec: RobotSpec, dt: float, integrator: str, friction: bool = True, pegs: np.ndarray | None = None
-) -> str:
-    """MJCF of the chain; integrator "implicitfast" or "RK4"; ``pegs`` (O, 3) [x, y, radius] [m]."""
+def build_xml(spec: RobotSpec, dt: float, integrator: str, friction: bool = True) -> str:
+    """MJCF of the chain; integrator "implicitfast" or "RK4"."""
     half, mass, inertia = spec.links("link_half_length_m"), spec.links("link_mass_kg"), spec.inertia()
-    radius = spec.links("link_radius_m")
     root = spec.n_links // 2
 
     def inertial(i: int) -> str:
         site = f'<site name="s{i}"/>' if friction else ""
-        capsule = f'<geom type="capsule" fromto="{-half[i]} 0 0 {half[i]} 0 0" size="{radius[i]}" '
-        capsule += f'contype="1" conaffinity="0" {CONTACT}/>'
-        body = f'<inertial pos="0 0 0" mass="{mass[i]}" diaginertia="1 1 {inertia[i]}"/>{site}'
-        return body if pegs is None else body + capsule
+        return f'<inertial pos="0 0 0" mass="{mass[i]}" diaginertia="1 1 {inertia[i]}"/>{site}'
 
     def chain(i: int, step: int) -> str:
         if not 0 <= i < spec.n_links:
@@ -56,19 +45,10 @@ def build_xml(
         f'<velocity site="s{i}" gear="0 1 0 0 0 0" kv="{c_n[i]}"/>'
         for i in range(spec.n_links)
     )
-    spheres = (
-        ""
-        if pegs is None
-        else "".join(
-            f'<geom type="sphere" pos="{x} {y} 0" size="{r}" contype="0" conaffinity="1" {CONTACT}/>'
-            for x, y, r in pegs
-        )
-    )
-    contact = 'contact="disable" constraint="disable"' if pegs is None else ""
     return f"""<mujoco><option timestep="{dt}" integrator="{integrator}" gravity="0 0 0">
-      <flag {contact} gravity="disable" sensor="disable" energy="disable"/></option>
+      <flag contact="disable" constraint="disable" gravity="disable" sensor="disable" energy="disable"/></option>
       <compiler boundmass="0" boundinertia="0" autolimits="true" angle="radian"/>
-      <worldbody>{spheres}<body name="root"><joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 1 0"/>
+      <worldbody><body name="root"><joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 1 0"/>
       <joint type="hinge" axis="0 0 1"/>{inertial(root)}{chain(root + 1, 1)}{chain(root - 1, -1)}</body></worldbody>
       <actuator>{servos}{drag if friction else ""}</actuator></mujoco>"""
 
@@ -76,16 +56,8 @@ def build_xml(
 class MujocoChain:
     """One MuJoCo world of the robot, holding a servo reference (J,) [rad]."""
 
-    def __init__(
-        self,
-        spec: RobotSpec,
-        dt: float,
-        integrator: str,
-        friction: bool,
-        reference: np.ndarray,
-        pegs: np.ndarray | None = None,
-    ) -> None:
-        self.model = mujoco.MjModel.from_xml_string(build_xml(spec, dt, integrator, friction, pegs))
+    def __init__(self, spec: RobotSpec, dt: float, integrator: str, friction: bool, reference: np.ndarray) -> None:
+        self.model = mujoco.MjModel.from_xml_string(build_xml(spec, dt, integrator, friction))
         self.data = mujoco.MjData(self.model)
         # Servos in the order of our joints, whatever the order of the bodies in the tree.
         self.data.ctrl[: spec.n_joints] = reference
@@ -93,16 +65,3 @@ class MujocoChain:
     def step(self, n: int) -> None:
         """n steps inside MuJoCo."""
         mujoco.mj_step(self.model, self.data, n)
-
-    def restart(self) -> None:
-        """Stretched along x, the middle link at the origin, at rest."""
-        mujoco.mj_resetData(self.model, self.data)
-
-    def command(self, reference: np.ndarray) -> None:
-        """Aim the servos at (J,) [rad]."""
-        self.data.ctrl[: len(reference)] = reference
-
-    @property
-    def n_contacts(self) -> int:
-        """Links and pegs that touch now."""
-        return int(self.data.ncon)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,6 @@ from snake_gym.simulation.randomisation import Bias, Factor, RandomisationConfig
 from snake_gym.tasks.obstacle_field import robot_extent
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 CONTROL_DT_S = 0.2
 SKIN_M = 0.02
 WALL_M = 0.02
@@ -117,27 +115,22 @@ def draw_robot(rng: np.random.Generator, model: ContactModel, dt_s: float) -> Ro
     )  # fmt: skip
 
 
-def draw_fault_settings(
-    rng: np.random.Generator, n_joints: int, seconds: float, without: Collection[str]
-) -> FaultConfig:
-    """Random kinds of faults at random times, of up to all joints; those ``without`` left out."""
+def draw_fault_settings(rng: np.random.Generator, n_joints: int, seconds: float) -> FaultConfig:
+    """Random kinds of faults at random times, of up to all joints."""
     kinds = rng.permutation(JOINT_KINDS)[: rng.integers(1, len(JOINT_KINDS) + 1)].tolist()
     share, duration, period = rng.uniform(0.0, 1.0, 4), seconds * rng.uniform(1 / 120, 0.3), rng.uniform(0.02, 2.0)
     most = int(rng.integers(0, n_joints + 1))
-    left = tuple(kind for kind in kinds if kind not in without)
-    if not left or "faults" in without:
-        return FaultConfig(n_max=0)
     return FaultConfig(
-        n_max=most, kinds=left, onset_max_s=seconds, duration_s=float(duration), duration_max_s=float(2.0 * duration),
-        recovering_share=float(share[0]), second_share=float(share[1]) * (len(left) > 1 and "second" not in without),
-        intermittent_share=float(share[2]) * ("bursts" not in without), period_min_s=float(period),
-        period_max_s=float(3.0 * period), duty=(0.05, 1.0), jitter=(0.0, float(share[3])),
+        n_max=most, kinds=tuple(kinds), onset_max_s=seconds, duration_s=float(duration),
+        duration_max_s=float(2.0 * duration), recovering_share=float(share[0]),
+        second_share=float(share[1]) * (len(kinds) > 1), intermittent_share=float(share[2]),
+        period_min_s=float(period), period_max_s=float(3.0 * period), duty=(0.05, 1.0), jitter=(0.0, float(share[3])),
         weak_strength=(0.02, 0.9), slow_strength=(0.02, 0.9), offset_rad=(0.05, 0.8),
     )  # fmt: skip
 
 
-def draw_randomisation(rng: np.random.Generator, spec: RobotSpec, without: Collection[str]) -> RandomisationConfig:
-    """Random ranges of a random half of all quantities; those ``without`` left out."""
+def draw_randomisation(rng: np.random.Generator, spec: RobotSpec) -> RandomisationConfig:
+    """Random ranges of a random half of all quantities."""
     per = {
         "payload_kg": float(spec.links("link_mass_kg").mean()),
         "joint_friction_nm": float(np.minimum(spec.joints("actuator.torque_limit_nm"), 10.0).max()),
@@ -151,7 +144,7 @@ def draw_randomisation(rng: np.random.Generator, spec: RobotSpec, without: Colle
         else:
             ends = (low + (high - low) * ends) * per.get(name, 1.0) - (0.1 if kind is Bias else 0.0)
         on = PAIRS[name] in given if name in PAIRS else on
-        if on and not {name, "randomisation"} & set(without):
+        if on:
             given[name] = kind(float(ends[0]), float(ends[1]))
     for name, other in PAIRS.items():
         if name not in given:
@@ -202,56 +195,19 @@ class Yard(NamedTuple):
     high: FloatArray
 
 
-class NearFeatures:
-    """The features of W yards by square cells, to find those that a link of ``reach`` [m] from its middle may touch."""
-
-    def __init__(self, yards: list[Yard], reach: float) -> None:
-        self.reach, self.rows = reach, np.concatenate([yard.rows for yard in yards])
-        self.world = np.repeat(np.arange(len(yards)), [len(yard.rows) for yard in yards])
-        self.origin = np.array([yard.low for yard in yards])
-        widest = max(float((yard.high - yard.low).max()) for yard in yards)
-        self.cell = max(reach, widest / 200.0)
-        self.side = math.ceil(widest / self.cell)
-        first, way = self.rows[:, :2], self.rows[:, 4:5] * self.rows[:, 2:4]
-        self.first, self.way = first, way
-        far = reach + self.rows[:, 5] + math.sqrt(0.5) * self.cell
-        span = np.minimum(first, first + way) - far[:, None], np.maximum(first, first + way) + far[:, None]
-        low, high = (self.cells(edge - self.origin[self.world]) for edge in span)
-        n = high - low + 1
-        k, j = spread(n[:, 0] * n[:, 1])
-        cells = low[k] + np.stack([j // n[k, 1], j % n[k, 1]], axis=1)
-        middle = self.origin[self.world[k]] + self.cell * (cells + 0.5)
-        near = _point_to_segment(middle, first[k], way[k]) <= far[k]
-        key = self.key(self.world[k[near]], cells[near])
-        order = np.argsort(key, kind="stable")
-        self.item = k[near][order]
-        self.start = np.searchsorted(key[order], np.arange(len(yards) * self.side**2 + 1))
-
-    def cells(self, place: FloatArray) -> IntArray:
-        """Cells (..., 2) of places [m] from the lower left corner; those outside count as at the edge."""
-        return np.clip(np.nan_to_num(np.floor(place / self.cell)), 0, self.side - 1).astype(int)
-
-    def key(self, world: IntArray, cells: IntArray) -> IntArray:
-        return np.asarray((world * self.side + cells[..., 0]) * self.side + cells[..., 1])
-
-    def gaps(self, tail: FloatArray, head: FloatArray, radius: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """Worlds, links and gaps [m] of all pairs that may touch: links (W, N, 2), radii (W, N)."""
-        middle, n = 0.5 * (tail + head), tail.shape[1]
-        key = self.key(np.arange(len(tail))[:, None], self.cells(middle - self.origin[:, None])).ravel()
-        pair, j = spread(self.start[key + 1] - self.start[key])
-        row = self.item[self.start[key[pair]] + j]
-        far = _point_to_segment(middle.reshape(-1, 2)[pair], self.first[row], self.way[row])
-        near = far <= self.reach + self.rows[row, 5]
-        pair, row = pair[near], row[near]
-        w, i = np.divmod(pair, n)
-        gap = segment_distance(tail[w, i], head[w, i], self.rows[row]) - radius[w, i] - self.rows[row, 5]
-        return w, i, gap
-
-
-def spread(count: IntArray) -> tuple[IntArray, IntArray]:
-    """Index of each group, repeated as ``count`` says, and the number within it."""
-    group = np.repeat(np.arange(count.size), count)
-    return group, np.arange(group.size) - np.repeat(np.cumsum(count) - count, count)
+def deepest_overlap(yards: list[Yard], tail: FloatArray, head: FloatArray, radius: FloatArray) -> FloatArray:
+    """Deepest overlap (W, N) [m] of each link, ends (W, N, 2) and radii (W, N), with a feature of its world's yard."""
+    rows = np.full((len(yards), max(len(yard.rows) for yard in yards), 6), (1e6, 1e6, 1.0, 0.0, 0.0, 0.0))
+    for row, yard in zip(rows, yards, strict=True):
+        row[: len(yard.rows)] = yard.rows
+    first, way = rows[:, None, :, :2], rows[:, None, :, 4:5] * rows[:, None, :, 2:4]
+    reach = 0.5 * np.linalg.norm(head - tail, axis=-1) + radius
+    far = _point_to_segment(0.5 * (tail + head)[:, :, None], first, way)
+    w, i, k = np.nonzero(far <= reach[..., None] + rows[:, None, :, 5])
+    gap = segment_distance(tail[w, i], head[w, i], rows[w, k]) - radius[w, i] - rows[w, k, 5]
+    deepest = np.zeros(radius.shape)
+    np.maximum.at(deepest, (w, i), -gap)
+    return deepest
 
 
 def clear(rows: FloatArray, tail: FloatArray, head: FloatArray, radius: FloatArray) -> NDArray[np.bool_]:

@@ -168,7 +168,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--oracle", type=int, metavar="N", help="play oracles in the first N scenarios of each suite")
     parser.add_argument("--episodes", type=int, help="scenarios for each policy (those of the suite)")
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder of the results (docs)")
-    parser.add_argument("--no-pictures", action="store_true", help="no pictures of the envs")
     args = parser.parse_args(argv)
     names = suite_names()
     chosen = [choose(name, names, "--only") for name in args.only] or names
@@ -205,7 +204,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.oracle:
             bounds = {"scenarios": about["scenarios"], **play_oracles(config, name, args.oracle)}
             write_atomic(args.out / ROWS / f"{name}_oracles.json", json.dumps(bounds, indent=1) + "\n")
-        if not args.no_pictures and name == picture_suite(config.env_id):
+        if name == picture_suite(config.env_id):
             image = args.out / "images" / "envs" / f"{short_name(config.env_id)}.png"
             write_atomic(image, picture(entrants, results, scenarios))
     write_atomic(args.out / PAGE, page(args.out / ROWS))
@@ -238,7 +237,7 @@ def with_kept_rows(
     if not path.exists():
         return everything, names
     about, stored = read_suite(path)
-    if about["scenarios"] != scenarios.hash() or stored[0].shape[2] != scenarios.episodes:
+    if about["scenarios"] != scenarios.hash() or stored[0].shape[1] != scenarios.episodes:
         return everything, names
     for old in (each for each in stored if each.kind == "learned"):
         was = about["trainings"][old.name]
@@ -250,14 +249,14 @@ def with_kept_rows(
         plays = {was[i]: (old, i) for i in range(len(was))}
         plays |= {label: (everything[place], i) for i, label in enumerate(names[old.name])}
         names[old.name] = sorted(plays)
-        everything[place] = join_plays([one_training(*plays[label]) for label in names[old.name]], len(plays))
+        everything[place] = join_plays([one_training(*plays[label]) for label in names[old.name]])
     return everything, names
 
 
 def one_training(episodes: Episodes, training: int) -> Episodes:
     """Return the episodes of one training of a policy, in the columns that the rows keep."""
-    _, replicates, n = episodes.shape
-    rows = slice(training * replicates * n, training * replicates * n + n)
+    n = episodes.shape[1]
+    rows = slice(training * n, training * n + n)
     kept = ("seed", "n_faults", "faults", "episode_time_s", *measures(episodes.score))
     own = {name: episodes.columns[name][rows] for name in kept}
     nothing = np.zeros((0, len(own["seed"])), np.float32)
@@ -276,11 +275,11 @@ def suite_names() -> list[str]:
 
 
 def suite_config(name: str, episodes: int | None = None) -> BenchmarkConfig:
-    """Return the settings of a suite without its learned policies and sweep.
+    """Return the settings of a suite without its learned policies.
 
     Raises ConfigError if its file is frozen to other scenarios than it has.
     """
-    config = replace(check_frozen(BENCHMARKS / f"{name}.yaml"), policies={}, sweep={})
+    config = replace(check_frozen(BENCHMARKS / f"{name}.yaml"), policies={})
     return config if episodes is None else replace(config, episodes=episodes)
 
 
@@ -303,8 +302,7 @@ def entrants_of(config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[
     ]
     action = {"action": {"kind": "joint_reference"}}
     random = Entrant("random", "reference", action, random_policy, {"policy": "uniform joint references"})
-    first = {name: next(iter(trained.values())) for name, trained in learned.items()}
-    return [random, *other_entrants(config, scenarios, first), *own]
+    return [random, *other_entrants(config, scenarios), *own]
 
 
 def fits(policy: TrainedPolicy, scenarios: Scenarios) -> bool:
@@ -348,15 +346,15 @@ def rows_text(about: Mapping[str, Any], results: Sequence[Episodes]) -> str:
     kept, first = measures(about["score"]), results[0].columns
     writer = csv.writer(buffer, lineterminator="\n")
     plays = [
-        (f"{each.name}{f' {training}' if each.shape[0] > 1 else ''} {name}", each.plays(name)[training, 0])
+        (f"{each.name}{f' {training}' if each.shape[0] > 1 else ''} {name}", each.plays(name)[training])
         for each in results
         for training in range(each.shape[0])
         for name in kept
-        if name in each.columns and not np.isnan(each.plays(name)[training, 0]).all()
+        if name in each.columns and not np.isnan(each.plays(name)[training]).all()
     ]
     writer.writerow(["seed", "n_faults", "faults", *(head for head, _ in plays)])
     values = [column for _, column in plays]
-    for i in range(results[0].shape[2]):
+    for i in range(results[0].shape[1]):
         numbers = [f"{column[i]:.4g}" for column in values]
         writer.writerow([first["seed"][i], first["n_faults"][i], first["faults"][i], *numbers])
     return buffer.getvalue()
@@ -383,7 +381,7 @@ def read_suite(path: Path) -> Suite:
             }
             own["is_success"] = own["is_success"] > 0.5
             played.append(Episodes(name, kind, {**shared, **own}, np.zeros(0), nothing, "", about["score"]))
-        results.append(join_plays(played, len(labels)))
+        results.append(join_plays(played))
     return Suite(about, results)
 
 
@@ -420,7 +418,7 @@ def purpose(name: str) -> str:
         if not line.startswith("#"):
             break
         told.append(line.removeprefix("#").strip())
-    return " ".join(told).replace("--sweep", "`--sweep`").replace("*", "\\*")
+    return " ".join(told).replace("*", "\\*")
 
 
 def section(path: Path) -> str:
@@ -432,7 +430,7 @@ def section(path: Path) -> str:
     key = score_key(about["score"])
     ranked = sorted(found["policies"].items(), key=lambda item: -(item[1][key] or 0.0))
     seeds = results[0].columns["seed"]
-    told = f"{results[0].shape[2]} scenarios of {about['env_id']} from seed {seeds[0]} on, {about['scenarios'][:12]}."
+    told = f"{results[0].shape[1]} scenarios of {about['env_id']} from seed {seeds[0]} on, {about['scenarios'][:12]}."
     score = "progress [m]" if key in ("success", "mean") else key.replace("_", " ")
     shown = "mean" if key == "success" else key
     parts = [
@@ -471,7 +469,7 @@ def regrets(path: Path, about: Mapping[str, Any], results: Sequence[Episodes], r
     for name in ranked:
         if name == "random":
             continue
-        scores = found[name].plays(about["score"]).mean(axis=1)[:, :n]
+        scores = found[name].plays(about["score"])[:, :n]
         shares = [1.0 - scores.mean() / np.mean(oracle) for oracle in played.values()]
         bounds = [ratio_interval(scores, [oracle], RESAMPLES) for oracle in played.values()]
         shown = [
@@ -507,7 +505,7 @@ def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
 
 def folded_text(episodes: Episodes) -> str:
     """Return the share of steps folded [%] of the trainings that are known; ``-``: none is."""
-    known = episodes.plays(FOLDED)[:, 0]
+    known = episodes.plays(FOLDED)
     known = known[~np.isnan(known)]
     return f"{100.0 * known.mean():.1f}" if known.size else "-"
 

@@ -8,13 +8,10 @@ drifts. Rows: case, links, worlds, threads, ours_per_s, mujoco_per_s, ratio; som
 * ``substeps_implicit``, ``substeps_rk4``: physics steps per second at the same dt; MuJoCo with implicitfast and RK4.
   It is the price of a step, not of a simulated second at equal error: at this dt MuJoCo's long chains do not settle.
   ``..._frictionless`` takes ground friction away from MuJoCo only (it is then cheaper than what it is compared with).
-* ``substeps_pegs``: the same among 20 frictionless pegs that the snake pushes itself off (``peg_field``); the mean
-  number of touching contacts of both is in ``contacts`` and ``mujoco_contacts``. ``..._rigid`` is our reference model.
-* ``substeps_pegs_500``: ours among 500 pegs of the same lattice; the ratio is to ours among 20.
-* ``link_cost``: ours at N = 8 to 64; ``ns_per_link`` is the time of one step of one link, and the ratio that to N = 8.
 * ``env_steps_...``: whole env steps (observation, reward, autoreset), 20 sub-steps each; ``env_steps_obstacles``
   in random pegboards, with the mean number of ``obstacles`` (walls included) and of touching ``contacts``.
-* ``ppo``: training steps per second; the ratio is to the same learner on a zero-cost env of the same shapes.
+* ``ppo``: training steps per second; the ratio is to the same learner on a zero-cost env of the same shapes,
+  ``bfloat16`` that of training with ``algorithm.bfloat16`` to training without.
 """
 
 from __future__ import annotations
@@ -38,10 +35,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 from mujoco_chain import MujocoChain
-from peg_field import PER_CALL, MujocoCrawl, OurCrawl, lay_pegs
 
 from snake_gym.config import load_yaml
-from snake_gym.envs import make_obstacle_field, make_waypoints
+from snake_gym.envs import SnakeVectorEnv, make_obstacle_field, make_waypoints
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -97,110 +93,10 @@ def measure_physics(integrator: str, links: int, threads: int, friction: bool, r
     return make_row(case, links, worlds, threads, pairs)
 
 
-def measure_pegs(model: str, threads: int, rounds: int, seconds: float) -> Row:
-    """Physics steps per second among 20 pegs, ours and MuJoCo's (one core), alternating."""
-    pegs, worlds = lay_pegs(5, 4), 256
-    ours = OurCrawl(pegs, worlds, threads, "rigid" if model == "rigid" else "stiff")
-    chain = MujocoCrawl(pegs, ours.spec)
-    ours.run(1)
-    calls = max(1, int(seconds * time_rate(lambda: ours.run(50), 50)))
-    steps = max(100, int(seconds * time_rate(lambda: chain.run(200), 200)))
-    pairs = [
-        (
-            time_rate(lambda: ours.run(calls), calls * worlds * PER_CALL),
-            time_rate(lambda: chain.run(steps), steps * PER_CALL),
-        )
-        for _ in range(rounds)
-    ]
-    row = make_row("substeps_pegs" + ("_rigid" if model == "rigid" else ""), 10, worlds, threads, pairs)
-    for crawl in (ours, chain):  # whole runs only: the same stretch of the crawl for both
-        crawl.contacts.clear()
-        crawl.restart()
-        crawl.run(crawl.calls_per_run * (1 if crawl is ours else 16))
-    means = [round(float(np.mean(crawl.contacts)), 2) for crawl in (ours, chain)]
-    return {**row, "contacts": means[0], "mujoco_contacts": means[1]}
-
-
-def measure_many_pegs(threads: int, rounds: int, seconds: float) -> Row:
-    """Ours among 500 pegs, beside ours among 20."""
+def measure_env(case: str, make: Callable[..., SnakeVectorEnv], settings: Row, rounds: int, seconds: float) -> Row:
+    """Env steps per second with everything included: 0-3 locked joints or new fields and their routes, autoreset."""
     worlds = 256
-    few, many = (OurCrawl(lay_pegs(*size), worlds, threads) for size in ((5, 4), (25, 20)))
-    few.run(1), many.run(1)
-    calls = max(1, int(seconds * time_rate(lambda: few.run(50), 50)))
-    count = calls * worlds * PER_CALL
-    pairs = [
-        (time_rate(lambda: many.run(calls), count), time_rate(lambda: few.run(calls), count)) for _ in range(rounds)
-    ]
-    row = make_row("substeps_pegs_500", 10, worlds, threads, pairs)
-    return {**row, "mujoco_per_s": None, "contacts": round(float(np.mean(many.contacts)), 2)}
-
-
-class Crawl:
-    """Worlds that follow a running wave of 0.35 rad, a new reference for every call of ``per_call`` steps."""
-
-    def __init__(self, links: int, worlds: int, per_call: int) -> None:
-        spec = dataclasses.replace(RESILIENT_SERVO, n_links=links, sim_dt_s=0.001, control_dt_s=0.001 * per_call)
-        self.robot, _ = crawling_robot(spec, worlds, 1)
-        phase = 0.5 * np.arange(links - 1) + np.linspace(0.0, 2 * np.pi, worlds)[:, None]
-        time = spec.control_dt_s * np.arange(157)
-        self.references = [0.35 * np.sin(2.0 * t + phase) for t in time]
-        self.calls = 0
-
-    def run(self, calls: int) -> None:
-        for _ in range(calls):
-            self.robot.step(self.references[self.calls % len(self.references)])
-            self.calls += 1
-
-
-def measure_link_cost(rounds: int, seconds: float) -> list[Row]:
-    """Time of one step of one link, at 8 to 64 links; all sizes take turns."""
-    worlds, per_call, sizes = 256, 20, (8, 16, 32, 64)
-    crawls = [Crawl(n, worlds, per_call) for n in sizes]
-    rates: list[list[float]] = [[] for _ in sizes]
-    for crawl in crawls:
-        crawl.run(50)
-    calls = [max(1, int(seconds * time_rate(lambda crawl=crawl: crawl.run(20), 20))) for crawl in crawls]
-    for _ in range(rounds):
-        for crawl, n_calls, rate in zip(crawls, calls, rates, strict=True):
-            rate.append(time_rate(lambda crawl=crawl, n=n_calls: crawl.run(n), n_calls * worlds * per_call))
-    rows = []
-    for n, rate in zip(sizes, rates, strict=True):
-        row = make_row("link_cost", n, worlds, 1, [(r, None) for r in rate])
-        cost = [1e9 / (n * r) for r in rate]
-        ratio = statistics.median(c * sizes[0] * r / 1e9 for c, r in zip(cost, rates[0], strict=True))
-        rows.append({**row, "ratio": round(ratio, 3), "ns_per_link": round(statistics.median(cost), 2)})
-    return rows
-
-
-def measure_env(threads: int, rounds: int, seconds: float, kind: str) -> Row:
-    """Env steps per second with everything included: residual actions on SJC, 0-3 locked joints, autoreset."""
-    worlds = 256
-    settings = {"action": {"kind": kind}, "faults": {"n_max": 3}, "n_threads": threads}
-    env = make_waypoints(worlds, settings, "SAME_STEP")
-    env.reset(seed=0)
-    env.core.spread_ends()
-    actions = np.random.default_rng(0).uniform(-1, 1, (16, *env.action_space.shape)).astype(np.float32)
-
-    def ours() -> None:
-        for i in range(calls):
-            env.step(actions[i % 16])
-
-    calls = 20
-    ours()
-    calls = max(20, int(seconds * time_rate(ours, 20)))
-    pairs = [(time_rate(ours, calls * worlds), None) for _ in range(rounds)]
-    return make_row(f"env_steps_{kind}", RESILIENT_SERVO.n_links, worlds, threads, pairs)
-
-
-def measure_obstacle_env(threads: int, rounds: int, seconds: float) -> Row:
-    """The same in the field of configs/env/obstacle_field.yaml: new fields and their routes, contacts, scan included.
-
-    Residual actions on the tuned CC gait, so that the robots get on among the pegs.
-    """
-    worlds, configs = 256, Path(__file__).parents[1] / "configs"
-    action = {"kind": "residual", "controller": {"file": str(configs / "controllers" / "resilient_servo" / "cc.yaml")}}
-    settings = {**load_yaml(configs / "env" / "obstacle_field.yaml"), "action": action, "n_threads": threads}
-    env = make_obstacle_field(worlds, settings, "SAME_STEP")
+    env = make(worlds, settings, "SAME_STEP")
     env.reset(seed=0)
     env.core.spread_ends()
     actions = np.random.default_rng(0).uniform(-1, 1, (16, *env.action_space.shape)).astype(np.float32)
@@ -209,16 +105,19 @@ def measure_obstacle_env(threads: int, rounds: int, seconds: float) -> Row:
     def ours() -> None:
         for i in range(calls):
             info = env.step(actions[i % 16])[4]
-            contacts.append(float(info["n_contacts"].mean()))
+            if "n_contacts" in info:
+                contacts.append(float(info["n_contacts"].mean()))
 
     calls = 300  # one time limit: the worlds are spread over their episodes
     ours()
     calls = max(20, int(seconds * time_rate(ours, calls)))
     contacts.clear()
     pairs = [(time_rate(ours, calls * worlds), None) for _ in range(rounds)]
-    row = make_row("env_steps_obstacles", RESILIENT_SERVO.n_links, worlds, threads, pairs)
-    obstacles = float(env.core.task.n_features.mean())
-    return {**row, "obstacles": round(obstacles, 1), "contacts": round(float(np.mean(contacts)), 2)}
+    row = make_row(case, RESILIENT_SERVO.n_links, worlds, settings["n_threads"], pairs)
+    if contacts:
+        obstacles = float(env.core.task.n_features.mean())  # type: ignore[attr-defined]
+        row |= {"obstacles": round(obstacles, 1), "contacts": round(float(np.mean(contacts)), 2)}
+    return row
 
 
 def make_row(case: str, links: int, worlds: int, threads: int, pairs: list[tuple[float, float | None]]) -> Row:
@@ -245,11 +144,7 @@ def main() -> int:
         rows.append(row)
         ratio = f"{row['ratio']:8.2f}" if row["ratio"] is not None else "       -"
         mujoco = f"{row['mujoco_per_s']:12,}" if row["mujoco_per_s"] is not None else "           -"
-        more = "".join(
-            f"  {name} {row[name]}"
-            for name in ("obstacles", "contacts", "mujoco_contacts", "ns_per_link")
-            if name in row
-        )
+        more = "".join(f"  {name} {row[name]}" for name in ("obstacles", "contacts", "bfloat16") if name in row)
         print(f"{row['case']:32}{row['links']:4}{row['worlds']:6}{row['threads']:3}{row['ours_per_s']:14,}{mujoco}{ratio}"
               f"{more}", file=sys.stderr)  # fmt: skip
 
@@ -258,27 +153,21 @@ def main() -> int:
         add(measure_physics("implicit", links, 1, True, rounds, seconds))
     add(measure_physics("implicit", 10, 1, False, rounds, seconds))
     add(measure_physics("rk4", 10, 1, True, rounds, seconds))
-    for row in measure_link_cost(rounds, seconds):
-        add(row)
-    for model in ("stiff", "rigid"):
-        add(measure_pegs(model, 1, rounds, seconds))
-    add(measure_many_pegs(1, rounds, seconds))
     threads = len(os.sched_getaffinity(0))
+    configs = Path(__file__).parents[1] / "configs"
+    gait = {"file": str(configs / "controllers" / "resilient_servo" / "cc.yaml")}
+    field = {**load_yaml(configs / "env" / "obstacle_field.yaml"), "action": {"kind": "residual", "controller": gait}}
+    locked = {"action": {"kind": "residual"}, "faults": {"n_max": 3}}
     for n in sorted({1, threads}):
-        add(measure_env(n, rounds, seconds, "residual"))
-    add(measure_env(threads, rounds, seconds, "joint_reference"))
-    for n in sorted({1, threads}):
-        add(measure_obstacle_env(n, rounds, seconds))
+        add(measure_env("env_steps_residual", make_waypoints, {**locked, "n_threads": n}, rounds, seconds))
+        add(measure_env("env_steps_obstacles", make_obstacle_field, {**field, "n_threads": n}, rounds, seconds))
     if not args.skip_training:
         from training_throughput import measure_training
 
-        add(measure_training(quick=args.quick))
+        add(measure_training(args.quick))
     if args.json:
         text = json.dumps(rows, indent=1)
-        if args.json == "-":
-            print(text)
-        else:
-            Path(args.json).write_text(text + "\n")
+        print(text) if args.json == "-" else Path(args.json).write_text(text + "\n")
     return 0
 
 

@@ -26,10 +26,7 @@ from snake_gym.envs import SnakeEnv
 from snake_gym.envs.tables import groups, setting_notes, setting_rows, write_page
 from snake_gym.hardware.__main__ import main as hardware_main
 from snake_gym.registry import TASKS, find_task
-from snake_gym.render import joint_drawing
 from snake_gym.robot.measurement import Goal, Measurement
-from snake_gym.robot.presets import RESILIENT_SERVO
-from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -97,28 +94,6 @@ def test_the_readme_s_ten_lines_print_what_it_says(capsys: pytest.CaptureFixture
     snippet, printed = re.findall(r"## Ten lines\n\n```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)[0]
     exec(snippet, {})
     assert capsys.readouterr().out == printed
-
-
-# --- pages made by the code ------------------------------------------------------------------------------------------
-
-
-def test_the_drawing_of_the_joints_is_up_to_date() -> None:
-    assert (ROOT / "docs/images/joints.svg").read_text() == joint_drawing.draw(), (
-        "run: python -m snake_gym.render.joint_drawing > docs/images/joints.svg"
-    )
-
-
-def test_the_drawing_bends_as_the_robot_does() -> None:
-    """What the picture calls right is where the head of a simulated robot is, seen along its tail."""
-    robot = SimulatedRobot(RESILIENT_SERVO, 1)
-    bend = np.zeros((1, 9))
-    bend[0, 4] = 0.5
-    robot.set_shape(bend, np.array([-0.5]), np.zeros((1, 2)))
-    assert robot.state.link_angle[0, 0] == 0.0
-    ahead = np.cumsum(np.sin(robot.state.link_angle[0]))[-1]
-    assert ahead < 0.0  # to the right of the x axis, along which the tail points
-    points = joint_drawing.joint_points(bend[0], (0.0, 0.0))
-    assert points[-1, 1] == pytest.approx(ahead)
 
 
 def suites() -> Any:

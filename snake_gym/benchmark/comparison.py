@@ -16,11 +16,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import snake_gym
-from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, verdict
+from snake_gym.benchmark.report import rows_csv, summarise, verdict
 from snake_gym.benchmark.runner import Episodes, code_digest, play_all
-from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, recorded_settings
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios
 from snake_gym.benchmark.seed_ranges import seed_note, uses
-from snake_gym.benchmark.step_check import check_step, step_check_note
 from snake_gym.config import ConfigError, choose, dump_yaml, make_folder, require, to_dict, to_json, write_atomic
 from snake_gym.config.records import versions
 from snake_gym.robot.spec import GRAVITY_M_S2
@@ -37,13 +36,11 @@ def compare(
     fresh: bool = False,
     pictures: bool = True,
     progress: Console | None = None,
-    checks_step: bool = False,
 ) -> dict[str, Any]:
     """Play every entrant in the ``scenarios`` of ``config``, and write the results into ``out``.
 
     ``fresh``: replay also what an earlier run into ``out`` has finished. ``pictures``: draw plots and replays (extra
-    ``render``). ``progress``: console for bars; None: no bars. ``checks_step``: play some scenarios at half the
-    physics step too. Returns the content of ``results.json``.
+    ``render``). ``progress``: console for bars; None: no bars. Returns the content of ``results.json``.
 
     Raises ConfigError if entrants are missing or share a name, pictures cannot be drawn, or ``out`` cannot be made.
     """
@@ -67,17 +64,17 @@ def compare(
         bar_of = {name: bars.add_task(escape(name), total=None) for name in names}
         results = play_all(
             entrants, scenarios, out / "policies",
-            lambda name, done, of: bars.update(bar_of[name], completed=done, total=of), fresh, config.replicates,
+            lambda name, done, of: bars.update(bar_of[name], completed=done, total=of), fresh,
         )  # fmt: skip
+    weight_n = float(scenarios.spec.links("link_mass_kg").sum() * GRAVITY_M_S2)
     summary = {
-        **summarise(results, config.resamples, config.references, nominal_weight(scenarios)),
+        **summarise(results, config.resamples, config.references, weight_n),
         "scenarios": scenarios.hash(),
         "code": code_digest(),
         "seeds": {"first": config.seed, "episodes": config.episodes, "for": uses(config.seed, config.episodes)},
         "notes": notes,
-        "config": recorded_settings(config, scenarios),
+        "config": {**to_dict(config), "env": to_dict(scenarios.env)},
         "versions": {"snake_gym": snake_gym.__version__, **versions(_PACKAGES)},
-        "definitions": DEFINITIONS,
     }
     trainings = [[entrant for entrant in entrants if entrant.name == name] for name in names]
     for (entrant, *others), episodes in zip(trainings, results, strict=True):
@@ -90,10 +87,6 @@ def compare(
         summary["policies"][entrant.name] |= identity
         if (still := int(episodes.columns["stood_still"].sum())) > 0:
             notes.append(f"{entrant.name}: {still} solutions of physics steps did not settle; the robots stood still")
-        if checks_step:
-            found = check_step(entrant, scenarios, episodes)
-            summary["policies"][entrant.name]["step_check"] = found
-            notes.append(step_check_note(entrant.name, found))
     write_atomic(out / "episodes.csv", rows_csv(results))
     write_atomic(out / "results.json", to_json(summary))
     dump_yaml(config, out / "config.yaml")
@@ -109,11 +102,6 @@ def entrant_notes(entrants: Sequence[Entrant]) -> list[str]:
         for note in entrant.notes:
             names.setdefault(note, []).append(entrant.name)
     return [f"{', '.join(about)}: {note}" for note, about in names.items()]
-
-
-def nominal_weight(scenarios: Scenarios) -> float:
-    """Return the weight of the robot as its settings have it [N]."""
-    return float(scenarios.spec.links("link_mass_kg").sum() * GRAVITY_M_S2)
 
 
 def _draw(

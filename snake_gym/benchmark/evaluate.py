@@ -4,7 +4,6 @@
     snake-gym evaluate --policy mine=runs/mine             in the env that it was trained in
     snake-gym evaluate --policy mine=runs/mine --env configs/env/locked_joints.yaml --episodes 256
     snake-gym evaluate --classical-only --set env.faults.n_max=5
-    snake-gym evaluate --config configs/benchmark/obstacle_field.yaml --sweep
     snake-gym evaluate --policy a=runs/a --policy b=runs/b --jobs 2    policies side by side, in processes
     snake-gym evaluate --config FILE --freeze              from now on, other scenarios than today's are an error
     snake-gym evaluate --replay FOLDER --policy mine=PATH  rows of an evaluation, played again
@@ -23,7 +22,7 @@ import argparse
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,8 @@ from rich.table import Table
 from snake_gym.benchmark.comparison import compare
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
-from snake_gym.benchmark.policy_fit import tune_options
 from snake_gym.benchmark.replay import code_note, read_results, recorded_controllers, replay_rows, shared_table
+from snake_gym.benchmark.report import tables, verdicts
 from snake_gym.benchmark.runner import play_all
 from snake_gym.benchmark.scenarios import (
     ORACLES,
@@ -49,8 +48,7 @@ from snake_gym.benchmark.scenarios import (
     named_policies,
     resolve_benchmark,
 )
-from snake_gym.benchmark.sweep import play_one, play_sweep
-from snake_gym.benchmark.trainings import check_distinct, training_names, training_paths
+from snake_gym.benchmark.trainings import training_names, training_paths
 from snake_gym.benchmark.variants import variant_entrant
 from snake_gym.config import (
     ConfigError,
@@ -70,7 +68,7 @@ from snake_gym.config import (
     write_atomic,
 )
 from snake_gym.controllers import CONTROLLERS
-from snake_gym.controllers.tuned import tuned_file, tuning_command
+from snake_gym.controllers.tuned import tuned_file
 from snake_gym.envs import EnvConfig
 from snake_gym.envs.task_settings import check_task, scenario_settings
 from snake_gym.interface import policy_file
@@ -101,26 +99,8 @@ def main(argv: list[str] | None = None) -> int:
         scenarios = make_scenarios(config)
         entrants = make_entrants(config, scenarios)
         mine = [entrant for entrant in entrants if entrant.name == args.only]
-        play_all(mine, scenarios, args.out / "policies", fresh=args.fresh, replicates=config.replicates)
+        play_all(mine, scenarios, args.out / "policies", fresh=args.fresh)
         return 0
-
-    def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
-        if not args.policy:
-            check_trained(config.policies)
-        entrants = make_entrants(config, scenarios)
-        in_jobs = args.jobs is not None or args.ray is not None
-        if in_jobs:
-            words = sys.argv[1:] if argv is None else argv
-            names = dict.fromkeys(entrant.name for entrant in entrants if entrant.is_kept)
-            for name, fault in run_parallel(
-                main, {name: [*words, "--only", name] for name in names}, args.jobs, args.ray
-            ).items():
-                if fault is not None:
-                    raise ConfigError(f"{name} could not be played: {fault}")
-        if args.json not in (None, "-"):
-            prepare_file(args.json, "--json")
-        console, fresh = Console(stderr=True), args.fresh and not in_jobs
-        return compare(config, scenarios, entrants, out, fresh, not args.no_pictures, console, args.check_step)
 
     names_all = args.env is not None and args.controllers is not None and args.config is None
     args.classical_only |= args.freeze or names_all
@@ -130,16 +110,31 @@ def main(argv: list[str] | None = None) -> int:
     if (note := frozen_note(config, args)) is not None:
         print(f"note: {note}", file=sys.stderr)
         config = replace(config, scenarios=None)  # what is written does not stand for those of the file
-    left_out = [name for name, variant in config.variants.items() if variant.policy is not None]
-    if left_out and not config.policies:
-        print(f"note: no learned policy plays; rows of its base are left out: {', '.join(left_out)}", file=sys.stderr)
-    play_chosen = play_sweep if args.sweep else play_one
-    results, shown = play_chosen(config, play, args.out, not args.no_pictures)
+    if args.json not in (None, "-"):
+        prepare_file(args.json, "--json")
+    scenarios = make_scenarios(config)
+    entrants = make_entrants(config, scenarios)
+    in_jobs = args.jobs is not None or args.ray is not None
+    if in_jobs:
+        words = sys.argv[1:] if argv is None else argv
+        names = dict.fromkeys(entrant.name for entrant in entrants if entrant.is_kept)
+        commands = {name: [*words, "--only", name] for name in names}
+        for name, fault in run_parallel(main, commands, args.jobs, args.ray).items():
+            if fault is not None:
+                raise ConfigError(f"{name} could not be played: {fault}")
+    fresh, pictures = args.fresh and not in_jobs, not args.no_pictures
+    summary = compare(config, scenarios, entrants, args.out, fresh, pictures, Console(stderr=True))
+    shown: list[Table | str] = [
+        *tables(summary, f"{scenarios.title()}, mean of each policy"),
+        *verdicts(summary),
+        *(f"note: {note}" for note in summary["notes"]),
+        f"results, plots and replay.html are in {args.out}" if pictures else f"results are in {args.out}",
+    ]
     show(shown, on_stderr=args.json == "-")
     if args.json == "-":
-        sys.stdout.write(to_json(results))
+        sys.stdout.write(to_json(summary))
     elif args.json is not None:
-        write_atomic(args.json, to_json(results))
+        write_atomic(args.json, to_json(summary))
     return 0
 
 
@@ -214,10 +209,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--out", type=Path, default=Path("runs/evaluation"), help="folder for the results (default: %(default)s)")
     add("--json", metavar="FILE", help="write the results here too; - for standard output")
     add_set_option(parser)
-    add("--sweep", action="store_true", help="play every combination of the config's sweep, in a folder each")
     add("--freeze", action="store_true", help="write the hash of its scenarios into the config, and stop")
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
-    add("--check-step", action="store_true", help="play some scenarios at half the physics step too")
     add("--no-pictures", action="store_true", help="no plots and replays")
     add("--replay", type=Path, metavar="FOLDER", help="play some rows of an evaluation again (with --policy, --rows)")
     add("--rows", type=int, metavar="N", help=f"rows of each policy that --replay plays (default: {_ROWS})")
@@ -234,8 +227,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         others = [name for name in given if name not in (asked, "plugin", *fits)]
         if getattr(args, asked) is not None and others:
             parser.error(f"--{asked} does not go with --{others[0].replace('_', '-')}")
-    if args.sweep and (args.jobs is not None or args.ray is not None):
-        parser.error("--sweep does not go with --jobs and --ray")
     if args.rows is not None and args.replay is None:
         parser.error("--rows goes with --replay")
     if args.rows is not None and args.rows < 1:
@@ -291,41 +282,25 @@ def load_policy(name: str, path: str) -> TrainedPolicy:
     return policy_file.load_policy(path)
 
 
-def check_trained(policies: Mapping[str, str | Sequence[str]]) -> None:
-    """Raise ConfigError for a policy of a config that is not there, with how to train it or to do without it."""
-    for given in policies.values():
-        for path in [given] if isinstance(given, str) else given:
-            if not is_foreign(path) and policy_file.find_policy_file(path) is None:
-                demo = "; make demo trains runs/demo" if Path(path) == Path("runs/demo") else ""
-                missing = policy_file.describe_missing(path)
-                raise ConfigError(f"{missing}{demo}; --classical-only compares without learned policies")
-
-
 def make_entrants(config: BenchmarkConfig, scenarios: Scenarios) -> list[Entrant]:
     """Return the learned policies and the classical controllers of a benchmark, the learned ones first."""
     entrants: list[Entrant] = []
-    loaded: dict[str, TrainedPolicy] = {}
     for name, given in config.policies.items():
         paths = training_paths(name, given)
         labels = training_names(paths)
         trained = {path: load_policy(name, path) for path in paths}
-        check_distinct(name, trained)
-        loaded[name] = trained[paths[0]]
         for i, policy in enumerate(trained.values()):
             entrants.append(replace(learned_entrant(name, policy, scenarios), training=i, training_name=labels[i]))
-    return entrants + other_entrants(config, scenarios, loaded)
+    return entrants + other_entrants(config, scenarios)
 
 
-def other_entrants(
-    config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[str, TrainedPolicy]
-) -> list[Entrant]:
-    """Return what plays beside the ``learned`` policies: controllers, oracles, and rows that a benchmark declares."""
+def other_entrants(config: BenchmarkConfig, scenarios: Scenarios) -> list[Entrant]:
+    """Return what plays beside learned policies: controllers, oracles, and rows that a benchmark declares."""
     named = [
         oracle_entrant(entry, scenarios) if entry in ORACLES else classical_entrant(entry, config)
         for entry in config.controllers
     ]
-    rows = (variant_entrant(name, variant, config, learned) for name, variant in config.variants.items())
-    return named + [row for row in rows if row is not None]
+    return named + [variant_entrant(name, variant, config) for name, variant in config.variants.items()]
 
 
 def read_config(args: argparse.Namespace) -> BenchmarkConfig:
@@ -371,7 +346,9 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
         kinds = tuned_kinds(config)
         config = replace(config, controllers=kinds)
         if not kinds:
-            print(f"note: {no_opponent_note(config)}", file=sys.stderr)
+            robot = make_scenarios(config).spec.name
+            note = f"no controller is tuned for robot {robot}, so there is no classical opponent (snake-gym tune)"
+            print(f"note: {note}", file=sys.stderr)
     if args.oracle:
         config = replace(
             config, controllers=(*config.controllers, *(o for o in ORACLES if o not in config.controllers))
@@ -425,16 +402,6 @@ def tuned_kinds(config: BenchmarkConfig) -> tuple[str, ...]:
     """Return the classical controllers that were tuned for the benchmark's robot."""
     robot = make_scenarios(config).spec.name
     return tuple(kind for kind in CONTROLLERS if tuned_file(robot, kind).is_file())
-
-
-def no_opponent_note(config: BenchmarkConfig) -> str:
-    """Return the line that tells how to tune a controller for the benchmark's robot, which has none."""
-    scenarios = make_scenarios(config)
-    options = tune_options(scenarios.env.robot, config.env_id, scenarios.env)
-    return (
-        f"no controller is tuned for robot {scenarios.spec.name}, so there is no classical opponent; make one with "
-        f"{tuning_command('fault_aware', scenarios.spec, options)}"
-    )
 
 
 if __name__ == "__main__":

@@ -27,17 +27,11 @@ _ENV, _PLAYED = ("env_id", "env_config"), ("predict", "digest", "observation_spa
 """Attributes that say which env a policy is made for, and those by which it plays."""
 _PAIRS = (_ENV, _PLAYED[2:])
 """Attributes that a policy has both of, or neither."""
-_EXPECTED: dict[str, tuple[Any, str]] = {
-    "predict": (Callable, "a method"),
-    "digest": (str, "text that changes whenever the policy would act differently"),
-    "observation_space": (Box, "a gymnasium Box"),
-    "action_space": (Box, "a gymnasium Box"),
-    "env_id": (str, "the name of a registered env"),
-    "env_config": (Mapping, "the env's settings by name"),
-}
-"""Attribute -> its type, and what is expected."""
-
-
+_TYPES: dict[str, Any] = {
+    "predict": Callable, "digest": str, "observation_space": Box, "action_space": Box, "env_id": str,
+    "env_config": Mapping,
+}  # fmt: skip
+"""Types of the attributes."""
 _ONNX = "snake_gym.agents.onnx_policy"
 """Module of the policies in ONNX files, loaded when one plays."""
 
@@ -138,9 +132,8 @@ class OwnPolicy:
         if missing:
             raise ConfigError(f"{self._what} has no {', '.join(missing)}")
         for name, value in found.items():
-            kind, expected = _EXPECTED[name]
-            if not isinstance(value, kind):
-                raise ConfigError(f"{self._what}: its {name} is {show(value)}; expected {expected}")
+            if not isinstance(value, _TYPES[name]):
+                raise ConfigError(f"{self._what}: its {name} is {show(value)}; expected {_TYPES[name].__name__}")
             if name == "digest":
                 self.digest = digest(value, self._basis)
             elif name != "predict":

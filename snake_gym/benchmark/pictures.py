@@ -20,7 +20,7 @@ from snake_gym.benchmark.scenarios import Entrant, Scenarios
 from snake_gym.envs.recording import Recorder, Recording
 from snake_gym.render.animation import scene_gif
 from snake_gym.render.palette import policy_colours
-from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired, plot_profiles
+from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired
 from snake_gym.render.replay import Scene, replay_page
 
 
@@ -48,10 +48,6 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
     elif summary["score"] not in ("progress_m", None):
         name = str(summary["score"])
         files[f"{name}_by_faults.png"] = plot_by_faults(_by_faults(results, summary, name, chosen), title, name)
-    if (scores := summary["profile_score"]) is not None and scores[0] < scores[-1]:
-        profiles = [(e.name, chosen[e.name], summary["policies"][e.name]["profile"]) for e in results]
-        what = {"progress_m": "progress [m]"}.get(summary["score"], str(summary["score"]).replace("_", " "))
-        files["performance_profiles.png"] = plot_profiles(scores, profiles, title, what)
     pair = contestants(results)
     if len(pair) == 2:
         one, other = pair
@@ -67,24 +63,24 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
 
 
 def _by_scenario(episodes: Episodes) -> Episodes:
-    """Return one row for each scenario: means over trainings and replicates of what is drawn."""
-    if episodes.shape[:2] == (1, 1):
+    """Return one row for each scenario: means over trainings of what is drawn."""
+    if episodes.shape[0] == 1:
         return episodes
     columns = dict(_first_play(episodes).columns)
     for name in {"progress_m", episodes.score} - {"is_success"}:
-        columns[name] = episodes.plays(name).mean(axis=(0, 1))
+        columns[name] = episodes.plays(name).mean(axis=0)
     if "time_to_goal_s" in columns:
-        columns["time_to_goal_s"] = _times(episodes).reshape(-1, episodes.shape[2]).mean(axis=0)
-    columns["is_success"] = episodes.plays("is_success").mean(axis=(0, 1))
+        columns["time_to_goal_s"] = _times(episodes).reshape(episodes.shape).mean(axis=0)
+    columns["is_success"] = episodes.plays("is_success").mean(axis=0)
     samples = episodes.sample_progress_m
-    samples = samples.reshape(len(samples), -1, episodes.shape[2]).mean(axis=1)
+    samples = samples.reshape(len(samples), *episodes.shape).mean(axis=1)
     return replace(episodes, columns=columns, sample_progress_m=samples)
 
 
 def _first_play(episodes: Episodes) -> Episodes:
-    """Return the rows of the first training's replicate 0."""
-    n = episodes.shape[2]
-    columns = {name: values[:n] for name, values in episodes.columns.items() if name not in ("training", "replicate")}
+    """Return the rows of the first training."""
+    n = episodes.shape[1]
+    columns = {name: values[:n] for name, values in episodes.columns.items() if name != "training"}
     return replace(episodes, columns=columns, sample_progress_m=episodes.sample_progress_m[:, :n])
 
 

@@ -39,18 +39,6 @@ def column_fault(own: ObservationLayout, here: ObservationLayout) -> str | None:
     return None if len(before) == len(after) else f"there are {len(before)} columns, here {len(after)}"
 
 
-def scale_note(own: ObservationLayout, here: ObservationLayout) -> str | None:
-    """Return text on equal columns that have another scale or point of view; None if there are none."""
-    parts = [
-        f"{name} is scaled by {here.fields[name].scale:.4g} (trained with {field.scale:.4g})"
-        for name, field in own.fields.items()
-        if here.fields[name].scale != field.scale
-    ]
-    if own.point != here.point:
-        parts.append(f"the target is seen from the {here.point} (trained: {own.point})")
-    return "; ".join(parts) or None
-
-
 def env_note(own_id: str, own: EnvConfig, here_id: str, here: EnvConfig, made: str = "trained") -> str | None:
     """Return the differences of the env ``here`` from the scenarios of a policy's training; None if there are none.
 

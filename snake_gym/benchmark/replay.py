@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from snake_gym.benchmark.distribution import SMALLEST, TOLERANCE
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.report import rows_csv, tables
 from snake_gym.benchmark.runner import code_digest, play
@@ -34,10 +33,13 @@ from snake_gym.config import ConfigError, build, choose, load_yaml, read_json
 from snake_gym.config.files import LARGEST_RECORD_BYTES, read_file
 from snake_gym.interface.policy import controller_action
 
-_NOT_COMPARED = ("policy", "kind", "episode", "training", "replicate")
+_NOT_COMPARED = ("policy", "kind", "episode", "training")
 """Columns that name a row."""
 _FEWEST_WORLDS = 16
 """Worlds in a batch at least: products with few rows are rounded otherwise."""
+_TOLERANCE, _SMALLEST = 1e-3, 1e-4
+"""Relative and absolute difference of numbers that count as equal. Another size of the batch, or another processor,
+rounds neural networks otherwise, by 1e-7 in an action, and contacts and friction enlarge that."""
 Row = Mapping[str, str]
 
 
@@ -127,18 +129,16 @@ def replay_rows(results: Results, entrant: Entrant, n: int) -> Iterator[tuple[st
         raise ConfigError(f"{results.folder}/episodes.csv has no rows of {entrant.name}")
     chosen = [held[i] for i in np.sort(np.random.default_rng().permutation(len(held))[:n])]
     first, episodes = results.scenarios.seed, results.scenarios.episodes
-    for replicate in sorted({int(row.get("replicate", 0)) for row in chosen}):
-        told = {int(row["seed"]) - first: row for row in chosen if int(row.get("replicate", 0)) == replicate}
-        if not told.keys() <= set(range(episodes)):
-            raise ConfigError(f"{results.folder}/episodes.csv has seeds beyond {first} to {first + episodes - 1}")
-        worlds = [*told, *(i for i in range(episodes) if i not in told)][: max(_FEWEST_WORLDS, len(told))]
-        played = rows_csv([play(entrant, results.scenarios, rows=worlds, replicate=replicate)])
-        for i, here in zip(told, csv.DictReader(played.splitlines()), strict=False):
-            pairs = {key: (told[i].get(key) or "-", here.get(key) or "-") for key in {**here, **told[i]}}
-            unlike = (f"{k} {a} ({b})" for k, (a, b) in pairs.items() if k not in _NOT_COMPARED and not _same(a, b))
-            name = f"{entrant.name} seed {first + i}"
-            name += f" training {entrant.training}" if entrant.training else ""
-            yield name + (f" replicate {replicate}" if replicate else ""), ", ".join(unlike) or None
+    told = {int(row["seed"]) - first: row for row in chosen}
+    if not told.keys() <= set(range(episodes)):
+        raise ConfigError(f"{results.folder}/episodes.csv has seeds beyond {first} to {first + episodes - 1}")
+    worlds = [*told, *(i for i in range(episodes) if i not in told)][: max(_FEWEST_WORLDS, len(told))]
+    played = rows_csv([play(entrant, results.scenarios, rows=worlds)])
+    for i, here in zip(told, csv.DictReader(played.splitlines()), strict=False):
+        pairs = {key: (told[i].get(key) or "-", here.get(key) or "-") for key in {**here, **told[i]}}
+        unlike = (f"{k} {a} ({b})" for k, (a, b) in pairs.items() if k not in _NOT_COMPARED and not _same(a, b))
+        name = f"{entrant.name} seed {first + i}"
+        yield name + (f" training {entrant.training}" if entrant.training else ""), ", ".join(unlike) or None
 
 
 def shared_table(paths: Sequence[Path]) -> list[Table | str]:
@@ -175,4 +175,4 @@ def _same(told: str, found: str) -> bool:
         one, other = float(told), float(found)
     except ValueError:
         return told == found
-    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=SMALLEST)
+    return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_SMALLEST)

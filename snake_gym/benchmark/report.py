@@ -19,83 +19,30 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from snake_gym.benchmark import distribution
-from snake_gym.benchmark.distribution import bounds, compare_scores, number, profiles, spread
-from snake_gym.benchmark.runner import Episodes
+from snake_gym.benchmark.distribution import bounds, compare_scores, number, spread
+from snake_gym.benchmark.runner import INFO_COLUMNS, Episodes
 from snake_gym.benchmark.statistics import interval, mean_interval, ratio_interval, share_interval
 from snake_gym.robot.spec import FloatArray
 
-DEFINITIONS = {
-    "mean": "mean progress in an episode [m]",
-    "ci95": "95 % bootstrap interval (BCa over episodes) of mean; likewise every *_ci95, but success has Wilson's; "
-    "null where there is none, as for a single episode",
-    "targets": "mean number of targets reached in an episode",
-    "success": "share of episodes that are a success",
-    "time_to_target_s": "mean time to the first target [s]; an episode without one counts with its full length",
-    "time_to_goal_s": "mean time to the goal [s]; an episode that does not reach it counts with its full length",
-    "route_share": "mean of progress over the route's length",
-    "contact_share": "mean share of the time with at least one contact",
-    "contact_force_n": "mean over time of the contact forces of all links together [N]",
-    "folded": "mean share of the control steps at whose end two links overlap by more than 1 cm; real ones jam",
-    "score": "what policies are compared by: progress_m, is_success or a record of the task, whose mean then stands "
-    "under its own name",
-    "cross_track_m": "mean distance from the path [m], over time and episodes",
-    "rms_cross_track_m": "mean over the episodes of the root of the mean squared distance from the path [m]",
-    "schedule_error_m": "mean way ahead of or behind the schedule [m]; 0 without a wanted speed",
-    "tracking": "mean of how well commands are followed: 1 is best, 0 worst",
-    "speed_error_m_s": "mean size of the speed error [m/s]",
-    "heading_error_rad": "mean size of the heading error [rad]",
-    "stood_still": "mean number of solutions of physics steps in an episode that did not settle",
-    "penetration_m": "deepest penetration into an obstacle in any episode [m]",
-    "step_check": "mean progress [m] of the first scenarios at the step of the robot and at half of it (step_s), and "
-    "the largest difference in one of them; only with --check-step",
-    "energy_j": "mean positive actuator work in an episode [J]",
-    "energy_j_per_m": "total work over total progress [J/m]; null where progress is not positive",
-    **distribution.DEFINITIONS,
-    "by_faults": "the same for the episodes with that number of failed joints",
-    "by_kind": "score and retention of the episodes in which all faults are of that kind",
-    "by_joint": "score and retention of the episodes in which that joint alone fails, numbered from 1 at the tail",
-    "retention": "mean score of the episodes with the most faults over that of those without; in by_faults, by_kind "
-    "and by_joint: of those episodes over that of those without; null where none is without faults",
-    "scenarios": "hash of the task, its settings, the robot and the seeds: results with the same one can stand side by "
-    "side, whatever the machine",
-    "code": "hash of the code that the numbers depend on",
-    "seeds": "of the scenarios, and what such seeds are for: benchmarks, or (then it is noted) training or tuning",
-    "notes": "what to know beside the numbers: known scenarios, policies and gaits on another robot or in other "
-    "scenarios than they were trained or tuned for",
-    "controller": "every parameter of a classical policy",
-    "policy": "digest of a learned policy's file",
-    "ratio": "mean score of the first learned policy over that of the best classical one; episodes are paired",
-    "ahead": "share of the pairs of a scenario and a training of the learned policy in which that has a higher score "
-    "than the best classical one",
-    "behind": "share of these pairs in which it has a lower one",
-    "regret": "1 - mean score over that of the best oracle, a planner that sees the truth; episodes are paired",
-    "lead": "mean score of the learned policy minus that of the best classical one; episodes are paired",
-}
 ROW_COLUMNS = (
-    "policy", "kind", "episode", "seed", "n_faults", "faults", "progress_m", "targets_reached",
-    "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j", "n_failed_joints", "episode_time_s",
-    "return", "route_m", "time_to_goal_s", "contact_time_s", "contact_impulse_ns", "penetration_m", "self_overlap_m",
-    "folded_share", "stood_still", "passed_m", "mean_cross_track_m", "rms_cross_track_m", "mean_schedule_error_m",
-    "tracking", "commanded_m", "mean_speed_error_m_s", "mean_heading_error_rad",
+    "policy", "kind", "episode", "seed", "n_faults", "faults",
+    *(name for name in INFO_COLUMNS if name != "n_faults"), "return",
 )  # fmt: skip
-"""Columns of the rows, if the env reports them; ``training`` and ``replicate`` follow if a policy has several."""
+"""Columns of the rows, if the env reports them; ``training`` follows if a policy has several."""
 _COMPARED = ("ratio", "ratio_ci95", "ahead", "behind", "lead", "lead_ci95")
-"""Comparisons of a learned policy with the best classical one; see ``DEFINITIONS``."""
+"""Comparisons of a learned policy with the best classical one."""
 
 
 def summarise(
     results: Sequence[Episodes], resamples: int, references: Sequence[str] = (), weight_n: float | None = None
 ) -> dict[str, Any]:
-    """Return all results of the comparison as data for JSON; undefined values are None. See ``DEFINITIONS``."""
+    """Return all results of the comparison as data for JSON; undefined values are None (docs/comparing.md)."""
     policies: dict[str, Any] = {}
     scores = {episodes.name: episodes.plays(episodes.score) for episodes in results}
-    shown = profiles(scores)
     for episodes in results:
         everything = np.ones(episodes.n, dtype=bool)
         policies[episodes.name] = {"kind": episodes.kind, **_summary(episodes, everything, resamples)}
         policies[episodes.name] |= spread(scores[episodes.name], resamples)
-        policies[episodes.name]["profile"] = None if shown is None else shown[1][episodes.name]
         per_m = policies[episodes.name]["energy_j_per_m"]
         policies[episodes.name]["cost_of_transport"] = per_m / weight_n if per_m is not None and weight_n else None
         faults = episodes.columns["n_faults"]
@@ -131,7 +78,6 @@ def summarise(
         "score": results[0].score if results else None,
         "learned": learned[0].name if learned else None,
         "best_classical": None if best is None else best.name,
-        "profile_score": None if shown is None else shown[0],
         "weight_n": weight_n,
         **{key: first[key] for key in _COMPARED},
     }
@@ -141,13 +87,13 @@ def _regrets(
     results: Sequence[Episodes], scores: Mapping[str, FloatArray], resamples: int
 ) -> dict[str, dict[str, Any]]:
     """Return the regret of each policy to the best oracle, by name; nothing where none has played."""
-    oracles = [scores[episodes.name].mean(axis=(0, 1)) for episodes in results if episodes.kind == "oracle"]
+    oracles = [scores[episodes.name].mean(axis=0) for episodes in results if episodes.kind == "oracle"]
     top = max((float(each.mean()) for each in oracles), default=0.0)
     if not top > 0.0:
         return {}
     found = {}
     for name, plays in scores.items():
-        low, high = ratio_interval(plays.mean(axis=1), np.stack(oracles), resamples)
+        low, high = ratio_interval(plays, np.stack(oracles), resamples)
         found[name] = {"regret": number(1.0 - plays.mean() / top), "regret_ci95": bounds((1.0 - high, 1.0 - low))}
     return found
 
@@ -165,7 +111,7 @@ def fault_groups(faults: NDArray[Any]) -> dict[str, dict[str, NDArray[np.bool_]]
 
 
 def _of_group(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
-    runs = episodes.plays(episodes.score, chosen).mean(axis=1)
+    runs = episodes.plays(episodes.score, chosen)
     mean = {"score": number(runs.mean()), "score_ci95": bounds(mean_interval(runs, resamples))}
     return {**mean, "episodes": runs.shape[1], **_retention(episodes, chosen, resamples)}
 
@@ -178,7 +124,7 @@ def _retention(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) ->
     without = episodes.columns["n_faults"] == 0
     if without.all() or not (without.any() and chosen.any()):
         return {"retention": None, "retention_ci95": None}
-    runs, n = episodes.plays(episodes.score).mean(axis=1), episodes.shape[2]
+    runs, n = episodes.plays(episodes.score), episodes.shape[1]
     with_faults, healthy = chosen[:n], without[:n]
     columns = np.stack(np.broadcast_arrays(runs * with_faults, with_faults, runs * healthy, healthy))
 
@@ -210,19 +156,19 @@ def score(episodes: Episodes) -> FloatArray:
 
 
 def _beside_best(plays: FloatArray, best: FloatArray, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
-    own, reference = plays.mean(axis=1), best.mean(axis=(0, 1))
+    reference = best.mean(axis=0)
     mean = float(reference.mean())
     return {
-        "ratio": number(own.mean() / mean) if mean > 0.0 else None,
-        "ratio_ci95": bounds(ratio_interval(own, np.concatenate(rivals).mean(axis=1), resamples)),
-        "ahead": number(np.mean(own > reference)),
-        "behind": number(np.mean(own < reference)),
+        "ratio": number(plays.mean() / mean) if mean > 0.0 else None,
+        "ratio_ci95": bounds(ratio_interval(plays, np.concatenate(rivals), resamples)),
+        "ahead": number(np.mean(plays > reference)),
+        "behind": number(np.mean(plays < reference)),
     }
 
 
 def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
     columns = {name: values[chosen] for name, values in episodes.columns.items()}
-    progress, energy = (episodes.plays(name, chosen).mean(axis=1) for name in ("progress_m", "energy_j"))
+    progress, energy = (episodes.plays(name, chosen) for name in ("progress_m", "energy_j"))
     summary = {
         "mean": number(progress.mean()),
         "ci95": bounds(mean_interval(progress, resamples)),
@@ -230,9 +176,9 @@ def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> d
     }
     for name, values in _measures(columns, episodes.score).items():
         summary[name] = number(values.mean())
-        runs = values.reshape(*episodes.shape[:2], -1)
-        alike = values.dtype == np.bool_ and bool((runs == runs[:1, :1]).all())
-        found = share_interval(runs[0, 0]) if alike else mean_interval(runs.mean(axis=1), resamples)
+        runs = values.reshape(episodes.shape[0], -1)
+        alike = values.dtype == np.bool_ and bool((runs == runs[:1]).all())
+        found = share_interval(runs[0]) if alike else mean_interval(runs, resamples)
         summary[f"{name}_ci95"] = bounds(found)
     if "stood_still" in columns:
         summary["stood_still"] = number(columns["stood_still"].mean())
@@ -290,7 +236,7 @@ def rows_csv(results: Sequence[Episodes]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     made = {"policy", "kind", "episode"}
-    plays = [name for name in ("training", "replicate") if any(name in each.columns for each in results)]
+    plays = ["training"] if any("training" in each.columns for each in results) else []
     names = [name for name in ROW_COLUMNS if name in made or all(name in each.columns for each in results)]
     names += plays
     writer.writerow(names)
@@ -300,7 +246,7 @@ def rows_csv(results: Sequence[Episodes]) -> str:
             **episodes.columns,
             "policy": [episodes.name] * episodes.n,
             "kind": [episodes.kind] * episodes.n,
-            "episode": np.arange(episodes.n) % episodes.shape[2],
+            "episode": np.arange(episodes.n) % episodes.shape[1],
             "is_success": episodes.columns["is_success"].astype(int),
         }
         lists = [np.asarray(columns[name]).tolist() for name in names]
@@ -315,7 +261,7 @@ def _cell(value: Any) -> Any:
 
 
 _CELLS: dict[str, tuple[str, str]] = {
-    "worst_tenth": ("worst 10%", ".2f"), "noise": ("noise", ".1%"),
+    "worst_tenth": ("worst 10%", ".2f"),
     "targets": ("targets", ".2f"), "success": ("success", ".0%"), "route_share": ("of the route", ".0%"),
     "time_to_goal_s": ("goal at [s]", ".1f"),
     "contact_share": ("in contact", ".0%"), "contact_force_n": ("contact [N]", ".1f"),
@@ -337,9 +283,8 @@ def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
     shown = [name for name in _CELLS if any(name in policy for _, policy in ranked) and name != key]
     if key == "success":
         shown.remove("worst_tenth")  # of zeros and ones
-    for unknown in ("noise", "retention"):
-        if all(policy[unknown] is None for _, policy in ranked):
-            shown.remove(unknown)
+    if all(policy["retention"] is None for _, policy in ranked):
+        shown.remove("retention")
     heads = ["progress [m] (95 %)", *(_CELLS[name][0] for name in shown)]
     overall = _table(title, "policy", heads if key == "mean" else [f"{heading} (95 %)", *heads])
     for name, policy in ranked:
@@ -408,11 +353,6 @@ def _with_half_width(group: Mapping[str, Any], key: str) -> str:
     return f"{'-' if group[key] is None else format(scale * group[key], spec)} ± {half}"
 
 
-def _points(compared: Mapping[str, Any]) -> str:
-    ends = compared["lead_ci95"]
-    return f"{100.0 * compared['lead']:+.1f} {show_bounds(ends and [100.0 * end for end in ends], '+.1f')}"
-
-
 def verdict(summary: Mapping[str, Any]) -> str:
     """Return the ``verdicts`` in one text."""
     return " ".join(verdicts(summary))
@@ -430,15 +370,8 @@ def _verdict(name: str, compared: Mapping[str, Any], best: str, score: str) -> s
     if len(compared["seed_means"]) > 1:
         pairs = "pairs of a scenario and a training seed"
     ends = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
-    if score == "is_success":
-        return (
-            f"{name} reaches the goal {compared['ratio']:.2f}{ends} times as often as {best}, the best classical "
-            f"controller that plays: {_points(compared)} percentage points. It does where that does not in "
-            f"{compared['ahead']:.1%} of the {pairs}, the other way round in {compared['behind']:.1%}."
-        )
-    does = "makes" if score == "progress_m" else "has"
-    of = "progress" if score == "progress_m" else score.replace("_", " ")
+    what = {"progress_m": "progress", "is_success": "success"}.get(score, score.replace("_", " "))
     return (
-        f"{name} {does} {compared['ratio']:.2f}{ends} times the {of} of {best}, the best classical controller that "
+        f"{name} makes {compared['ratio']:.2f}{ends} times the {what} of {best}, the best classical controller that "
         f"plays, and is ahead in {compared['ahead']:.0%} of the {pairs}."
     )

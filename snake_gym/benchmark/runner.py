@@ -27,7 +27,6 @@ from snake_gym.envs import SnakeVectorEnv
 from snake_gym.interface.policy import Policy
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.streams import RandomStreams
 
 INFO_COLUMNS = (
     "progress_m", "targets_reached", "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j",
@@ -37,12 +36,8 @@ INFO_COLUMNS = (
     "mean_speed_error_m_s", "mean_heading_error_rad",
 )  # fmt: skip
 """Infos kept at the end of an episode, if the env reports them, beside the score."""
-PERTURBATION_RAD = 1e-9
-"""Standard deviation of the angle by which each link is turned in a replicate [rad]."""
 MAX_SAMPLES = 240
 """Largest number of samples over time of the progress that are kept of each episode."""
-
-
 PLAYERS = ("runner", "oracle", "fault_gaits", "variants", "own_policy")
 """Modules of this folder that say what is done in an episode; the others are about its results."""
 
@@ -51,8 +46,7 @@ PLAYERS = ("runner", "oracle", "fault_gaits", "variants", "own_policy")
 class Episodes:
     """Results of one policy in the scenarios; row i of every array is scenario i.
 
-    Where it was played more than once (several trainings, or replicates), the columns ``training`` and ``replicate``
-    count them, and row i is scenario i % n_scenarios: see ``shape``.
+    Of several trainings, the column ``training`` counts them, and row i is scenario i % n_scenarios: see ``shape``.
     """
 
     name: str
@@ -73,14 +67,14 @@ class Episodes:
         return int(self.columns["seed"].size)
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """Numbers of trainings, replicates and scenarios; rows are in this order, the last one changing fastest."""
-        t, r = (int(self.columns[each].max()) + 1 if each in self.columns else 1 for each in ("training", "replicate"))
-        return t, r, self.n // (t * r)
+    def shape(self) -> tuple[int, int]:
+        """Numbers of trainings and scenarios; rows are in this order, the last one changing fastest."""
+        n_trainings = int(self.columns["training"].max()) + 1 if "training" in self.columns else 1
+        return n_trainings, self.n // n_trainings
 
     def plays(self, column: str, chosen: Any = slice(None)) -> FloatArray:
-        """Return a column by training, replicate and scenario (T, R, n), for the rows ``chosen`` in each alike."""
-        return np.asarray(self.columns[column], dtype=np.float64)[chosen].reshape(*self.shape[:2], -1)
+        """Return a column by training and scenario (T, n), for the rows ``chosen`` in each alike."""
+        return np.asarray(self.columns[column], dtype=np.float64)[chosen].reshape(self.shape[0], -1)
 
 
 def play(
@@ -88,12 +82,8 @@ def play(
     scenarios: Scenarios,
     on_step: Callable[[int, int], None] = lambda done, of: None,
     rows: Sequence[int] | None = None,
-    replicate: int = 0,
 ) -> Episodes:
-    """Play all scenarios with one policy, or those of ``rows``; ``on_step(done, of)`` is called each control step.
-
-    A ``replicate`` other than 0 starts ``PERTURBATION_RAD`` beside the scenario, differently for each.
-    """
+    """Play all scenarios with one policy, or those of ``rows``; ``on_step(done, of)`` is called each control step."""
     seeds = scenarios.seed + np.arange(scenarios.episodes)
     seeds = seeds if rows is None else seeds[np.asarray(rows)]
     with closing(scenarios.make_env(entrant, seeds.size)) as env:
@@ -106,8 +96,6 @@ def play(
         for done, (reward, _, infos) in enumerate(roll(entrant.make_policy(env), env, seeds.tolist())):
             if done == 0:
                 scenario, faults = _digest(env), _fault_texts(env)
-                if replicate > 0:
-                    perturb_start(env, replicate)
             total += reward
             if done == sampled[len(samples)]:
                 samples.append(infos["progress_m"])
@@ -149,62 +137,50 @@ def play_all(
     folder: Path,
     on_step: Callable[[str, int, int], None] = lambda name, done, of: None,
     fresh: bool = False,
-    replicates: int = 1,
 ) -> list[Episodes]:
     """Play every entrant, or take its finished rows from ``folder`` if nothing has changed and not ``fresh``.
 
-    Entrants of one name are trainings of one recipe: their rows, and those of ``replicates``, become one result.
+    Entrants of one name are trainings of one recipe: their rows become one result.
     ``on_step`` gets (entrant, control steps done, their total). Raises RuntimeError if two policies did not get the
     same scenarios, so that they cannot be compared.
     """
     results = []
     for name in dict.fromkeys(entrant.name for entrant in entrants):
         trainings = [entrant for entrant in entrants if entrant.name == name]
-        parts = list(itertools.product(trainings, range(replicates)))
         played = []
-        for i, (entrant, replicate) in enumerate(parts):
+        for i, entrant in enumerate(trainings):
             mark = f".training{entrant.training}" if entrant.training else ""
-            mark += f".replicate{replicate}" if replicate else ""
-            path, key = folder / f"{file_name(name)}{mark}.npz", fingerprint(entrant, scenarios, replicate)
+            path, key = folder / f"{file_name(name)}{mark}.npz", fingerprint(entrant, scenarios)
             episodes = None if fresh or not entrant.is_kept else load_episodes(path, key)
             if episodes is None:
 
-                def report(done: int, of: int, name: str = name, i: int = i, n: int = len(parts)) -> None:
+                def report(done: int, of: int, name: str = name, i: int = i, n: int = len(trainings)) -> None:
                     on_step(name, done + i * of, of * n)
 
-                episodes = play(entrant, scenarios, report, None, replicate)
+                episodes = play(entrant, scenarios, report)
                 if entrant.is_kept:
                     save_episodes(episodes, path, key)
             else:
-                on_step(name, i + 1, len(parts))
+                on_step(name, i + 1, len(trainings))
             played.append(episodes)
-        results.append(join_plays(played, len(trainings)))
+        results.append(join_plays(played))
         if len({episodes.scenario for episodes in (*played, *results)}) > 1:
             raise RuntimeError("the policies did not play the same scenarios; their episodes cannot be paired")
     return results
 
 
-def join_plays(played: Sequence[Episodes], n_trainings: int) -> Episodes:
-    """Return the episodes of one policy together, from those of each training and, changing fastest, replicate."""
+def join_plays(played: Sequence[Episodes]) -> Episodes:
+    """Return the episodes of one policy together, from those of each training."""
     if len(played) == 1:
         return played[0]
-    first, n_replicates = played[0], len(played) // n_trainings
+    first = played[0]
     columns = {name: np.concatenate([each.columns[name] for each in played]) for name in first.columns}
-    columns["training"] = np.repeat(np.arange(n_trainings), n_replicates * first.n)
-    columns["replicate"] = np.tile(np.repeat(np.arange(n_replicates), first.n), n_trainings)
+    columns["training"] = np.repeat(np.arange(len(played)), first.n)
     progress = np.concatenate([each.sample_progress_m for each in played], axis=1)
     return replace(first, columns=columns, sample_progress_m=progress)
 
 
-def perturb_start(env: SnakeVectorEnv, replicate: int) -> None:
-    """Turn every link by its own tiny angle, from a stream of each world and replicate."""
-    core = env.core
-    noise = RandomStreams("replicate", core.n_worlds)
-    noise.begin(core.seeds, np.full(core.n_worlds, replicate))
-    core.robot.turn_links(PERTURBATION_RAD * noise.normal(core.spec.n_links))
-
-
-def fingerprint(entrant: Entrant, scenarios: Scenarios, replicate: int = 0) -> str:
+def fingerprint(entrant: Entrant, scenarios: Scenarios) -> str:
     """Return a text that changes with all inputs of ``play``: policy, scenarios, code, numpy and numba.
 
     It does not change with the machine, although another processor may round differently.
@@ -212,7 +188,7 @@ def fingerprint(entrant: Entrant, scenarios: Scenarios, replicate: int = 0) -> s
     libraries = versions(("numpy", "numba"))
     return digest(
         entrant.name, entrant.kind, entrant.identity, entrant.env_settings, scenarios.identity(), code_digest(),
-        libraries["numpy"], libraries["numba"], *([replicate] if replicate else []),
+        libraries["numpy"], libraries["numba"],
     )  # fmt: skip
 
 
@@ -225,7 +201,7 @@ def save_episodes(episodes: Episodes, path: Path, key: str) -> None:
     arrays: dict[str, Any] = {f"column/{name}": values for name, values in episodes.columns.items()}
     arrays |= {"sample_time_s": episodes.sample_time_s, "sample_progress_m": episodes.sample_progress_m}
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, meta=np.array(to_json(meta)), digest=np.array(digest(meta, arrays)), **arrays)
+    np.savez_compressed(buffer, meta=np.array(to_json(meta)), **arrays)
     write_atomic(path, buffer.getvalue())
 
 
@@ -234,8 +210,8 @@ def load_episodes(path: Path, key: str) -> Episodes | None:
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
             arrays = dict(data)
-        meta, seal = read_json(str(arrays.pop("meta")), str(path)), str(arrays.pop("digest"))
-        if meta["key"] != key or seal != digest(meta, arrays):
+        meta = read_json(str(arrays.pop("meta")), str(path))
+        if meta["key"] != key:
             return None
         times, progress = arrays.pop("sample_time_s"), arrays.pop("sample_progress_m")
     except Exception:  # damaged files fail in any way

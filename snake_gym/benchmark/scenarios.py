@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode
 from pydantic import Field
 
 from snake_gym.benchmark.own_policy import OwnPolicy
-from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, scale_note, tune_options, tuning_notes
+from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
 from snake_gym.config.settings import Count, Share
@@ -36,7 +36,7 @@ EntrantKind = Literal["learned", "classical", "oracle", "reference"]
 them."""
 ORACLES = {"oracle": True, "oracle_next": False}
 """Names of oracles (``oracle``), and whether they know the targets to come."""
-MOST_EPISODES, MOST_RESAMPLES, MOST_REPLICATES = 100_000, 1_000_000, 100
+MOST_EPISODES, MOST_RESAMPLES = 100_000, 1_000_000
 """Largest settings. All episodes are played at once, and a world takes about 10 kB."""
 
 
@@ -64,39 +64,21 @@ class TrainedPolicy(Policy, Protocol):
         """Action space of one world; None: unknown."""
 
 
-class Axis(Settings):
-    """Settings that a sweep changes together."""
-
-    keys: tuple[str, ...]
-    """Settings of the benchmark, such as ``env.field.difficulty``; each of them gets the same value."""
-    values: tuple[float | int | bool | str, ...]
-    """Values that they get one after another."""
-
-    def check(self) -> None:
-        if not self.keys or not self.values:
-            raise ValueError(f"keys are {list(self.keys)}, values {list(self.values)}; expected at least one of each")
-
-
 class Variant(Settings):
-    """Row beside the policies and controllers: one of these played under other conditions."""
+    """Row beside the policies and controllers: a controller played under other conditions."""
 
-    controller: str = ""
+    controller: str
     """Classical controller: a kind, played with its tuned parameters, or a file."""
-    policy: str | None = None
-    """Name of a learned policy instead, of which the base alone plays."""
     gaits: tuple[str, ...] = ()
-    """Files of further gaits for joints without power, the last for the middle joint, those before for joints so much
-    farther from it; an oracle changes between these and ``controller``."""
+    """Gait files for a joint without power, by its distance from the middle joint, farthest first."""
     reveal: bool = False
     """Show it which joints are failed."""
     dither_rad: Share = 0.0
     """Standard deviation of white noise on its joint references [rad]."""
 
     def check(self) -> None:
-        if (self.controller == "") == (self.policy is None):
-            raise ValueError(f"controller is {self.controller!r}, policy {self.policy!r}; expected one of them")
-        if self.gaits and (self.policy is not None or self.dither_rad > 0.0):
-            raise ValueError("gaits goes with controller and reveal alone; leave policy and dither_rad out")
+        if self.gaits and self.dither_rad > 0.0:
+            raise ValueError("gaits goes with controller and reveal alone; leave dither_rad out")
 
 
 class BenchmarkConfig(Settings):
@@ -124,19 +106,15 @@ class BenchmarkConfig(Settings):
     """Learned entrants: name and path of a run folder, checkpoint, policy file, or a policy of another kind. A list of
     paths, a glob (``runs/ppo/seed_*``) or a folder of runs: trainings of one recipe, which are one row."""
     variants: dict[str, Variant] = field(default_factory=dict)
-    """Rows beside them, by name: {told: {controller: fault_aware, reveal: true}, base: {policy: ppo}}."""
+    """Rows beside them, by name: {told: {controller: fault_aware, reveal: true}}."""
     action: dict[str, Any] | None = None
     """Action space of policies that do not say in which env they were trained; None: that of env_file."""
     resamples: Annotated[int, Field(ge=100, le=MOST_RESAMPLES)] = 10_000
     """Number of bootstrap resamples."""
-    replicates: Annotated[int, Field(ge=1, le=MOST_REPLICATES)] = 1
-    """Number of times that each scenario is played: replicate 0 exactly, others from starts 1e-9 rad beside it."""
     references: tuple[str, ...] = ()
     """Names of entrants that every other one is compared with, besides the best classical one."""
     replays: Count = 4
     """Number of scenarios shown in the replay."""
-    sweep: dict[str, Axis] = field(default_factory=dict)
-    """Axes that ``evaluate.py --sweep`` varies, by name."""
 
     def check(self) -> None:
         find_task(self.env_id)
@@ -216,11 +194,6 @@ def resolve_benchmark(config: BenchmarkConfig) -> BenchmarkConfig:
         config, env_file=None, env=settings, robot=robot if config.robot is None else config.robot,
         action=action if config.action is None else config.action,
     )  # fmt: skip
-
-
-def recorded_settings(config: BenchmarkConfig, scenarios: Scenarios) -> dict[str, Any]:
-    """Return the settings of an evaluation as a results.json has them: those of the env are complete."""
-    return {**to_dict(config), "env": to_dict(scenarios.env)}
 
 
 def make_scenarios(config: BenchmarkConfig) -> Scenarios:
@@ -326,7 +299,7 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     if (fault := column_fault(own, here)) is not None:
         raise ConfigError(f"policy {name} was trained on other observations: {fault}")
     others = env_note(policy.env_id, build(task, policy.env_config), scenarios.env_id, core.config)
-    notes = (*entrant.notes, robot_note(own.spec, here.spec), scale_note(own, here), others)
+    notes = (*entrant.notes, robot_note(own.spec, here.spec), others)
     return replace(entrant, notes=tuple(note for note in notes if note is not None))
 
 

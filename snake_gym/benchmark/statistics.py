@@ -72,7 +72,7 @@ def ratio_interval(
 
 
 def interval(
-    columns: FloatArray, statistic: Statistic, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL
+    columns: FloatArray, statistic: Statistic, resamples: int = RESAMPLES, seed: int = 0
 ) -> tuple[float, float]:
     """Return the BCa interval of ``statistic`` vectorised over trailing axes of means (K, ...), for ``columns`` (K, n).
 
@@ -94,10 +94,10 @@ def interval(
         return statistic(columns.mean(axis=tuple(range(1, columns.ndim))))
 
     if not sizes:
-        return _bca(tuple(columns), of_samples, estimate, n, _CHUNK // max(n, 1), True, resamples, seed, level)
+        return _bca(tuple(columns), of_samples, estimate, n, _CHUNK // max(n, 1), True, resamples, seed)
     indices = tuple(np.arange(size) for size in (*sizes, n))
     chunk = _CHUNK // max(columns.size // sizes[0], 1)
-    return _bca(indices, of_factors, estimate, n, chunk, False, resamples, seed, level)
+    return _bca(indices, of_factors, estimate, n, chunk, False, resamples, seed)
 
 
 def value_interval(
@@ -121,9 +121,9 @@ def value_interval(
 
     chunk = _CHUNK // max(values.size, 1)
     if n_trainings == 1:
-        return _bca((values[0],), of_values, estimate, n, chunk, True, resamples, seed, LEVEL)
+        return _bca((values[0],), of_values, estimate, n, chunk, True, resamples, seed)
     indices = (np.arange(n_trainings), np.arange(n))
-    return _bca(indices, of_factors, estimate, n, chunk, False, resamples, seed, LEVEL)
+    return _bca(indices, of_factors, estimate, n, chunk, False, resamples, seed)
 
 
 def _means(columns: FloatArray, drawn: Sequence[NDArray[np.int64]]) -> FloatArray:
@@ -144,7 +144,7 @@ def _weights(drawn: NDArray[np.int64], size: int) -> FloatArray:
 
 def _bca(
     data: tuple[NDArray[Any], ...], statistic: Callable[..., FloatArray], estimate: Callable[[], FloatArray], n: int,
-    chunk: int, paired: bool, resamples: int, seed: int, level: float,
+    chunk: int, paired: bool, resamples: int, seed: int,
 ) -> tuple[float, float]:  # fmt: skip
     """Return scipy's interval, or what stands for it where it has none; see ``interval``."""
     if n < 2:
@@ -154,7 +154,7 @@ def _bca(
         found = float(estimate())
         result = bootstrap(
             data, statistic, paired=paired, vectorized=True, n_resamples=resamples, batch=max(1, chunk),
-            confidence_level=level, method="BCa", rng=np.random.default_rng(seed),
+            confidence_level=LEVEL, method="BCa", rng=np.random.default_rng(seed),
         )  # fmt: skip
     values = result.bootstrap_distribution
     if not (np.isfinite(found) and np.isfinite(values).all()):
@@ -163,5 +163,5 @@ def _bca(
         return found, found
     ends = np.array(result.confidence_interval)
     if not np.isfinite(ends).all():  # the jackknife's values are all equal: the percentile interval
-        ends = np.quantile(values, [0.5 - 0.5 * level, 0.5 + 0.5 * level])
+        ends = np.quantile(values, [0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL])
     return float(ends[0]), float(ends[1])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from snake_gym.benchmark.own_policy import is_code, is_foreign
-from snake_gym.benchmark.scenarios import TrainedPolicy
+from snake_gym.benchmark.own_policy import is_foreign
 from snake_gym.config import ConfigError
-from snake_gym.interface.policy_file import RUN_POLICIES, FilePolicy, find_policy_file
+from snake_gym.interface.policy_file import RUN_POLICIES, find_policy_file
 
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -41,24 +39,6 @@ def training_paths(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
         if paths.count(path) > 1:
             raise ConfigError(f"policy {name} has {path} {paths.count(path)} times; expected each training once")
     return tuple(paths)
-
-
-def check_distinct(name: str, policies: Mapping[str, TrainedPolicy]) -> None:
-    """Raise ConfigError unless the trainings of one recipe, by path, are distinct policies of distinct seeds.
-
-    Checkpoints of one run, or its best policy and its last, have one seed. Policies that do not say it may be any.
-    """
-    seen: dict[tuple[str, Any], str] = {}
-    for path, policy in policies.items():
-        seed = policy.contract.training.get("seed") if isinstance(policy, FilePolicy) else None
-        facts = {("digest", None if is_code(path) else policy.digest): "the same policy",
-                 ("seed", seed): f"both of seed {seed}"}  # fmt: skip
-        for fact, what in facts.items():
-            if fact[1] is not None and (other := seen.setdefault(fact, path)) != path:
-                raise ConfigError(
-                    f"policy {name}: {other} and {path} are {what}; expected trainings that differ in their seed, "
-                    "one policy of each run"
-                )
 
 
 def training_names(paths: Sequence[str]) -> list[str]:

@@ -287,12 +287,11 @@ class Search:
         """
         try:
             standing = read_json(read_file(path), str(path))
-            identity = standing["identity"]
+            same = standing["identity"] == read_json(to_json(self.identity()), "identity")
         except FileNotFoundError:
             return False
-        except (OSError, ValueError, LookupError, TypeError):
+        except (OSError, ValueError, TypeError, KeyError):
             raise ConfigError(f"{path} is no standing of a search; expected what tune wrote, or --no-resume") from None
-        same = identity == read_json(to_json(self.identity()), "identity")
         if not same or standing["generation"] > self.config.generations:
             raise ConfigError(f"{path} is of another search; expected its settings, another --out, or --no-resume")
         self.generation, self.trail, self.scores = standing["generation"], standing["trail"], standing["scores"]

@@ -1,7 +1,6 @@
 """Rows of a benchmark beside its policies and controllers, against which nobody is measured.
 
-They are a controller that is told the faults or has gaits for them, one whose references are shaken, and a learned
-policy's base alone.
+They are a controller that is told the faults or has gaits for them, and one whose references are shaken.
 """
 
 from __future__ import annotations
@@ -18,12 +17,10 @@ from snake_gym.benchmark.fault_gaits import fault_gaits_policy
 from snake_gym.benchmark.scenarios import (
     BenchmarkConfig,
     Entrant,
-    TrainedPolicy,
     Variant,
     classical_entrant,
-    zero_residual,
 )
-from snake_gym.config import ConfigError, choose, merge
+from snake_gym.config import merge
 from snake_gym.controllers import resolve_controller
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.interface.policy import Policy
@@ -56,23 +53,9 @@ def dither(env: SnakeVectorEnv) -> Policy:
     return NoisePolicy(env, "dither", lambda streams, size: streams.normal(size) / WIDEST)
 
 
-def variant_entrant(
-    name: str, variant: Variant, config: BenchmarkConfig, policies: Mapping[str, TrainedPolicy]
-) -> Entrant | None:
-    """Return the entrant of a row; None if it belongs to a learned policy and none plays.
-
-    Raises ConfigError for a policy that is none of those that play, or has no base.
-    """
-    if variant.policy is None:
-        entrant = replace(classical_entrant(variant.controller, config, name), kind="reference")
-    elif not policies:
-        return None
-    else:
-        trained = policies[choose(variant.policy, policies, f"variants.{name}.policy")].env_config or {}
-        action = trained.get("action", {})
-        if action.get("kind") != "residual":
-            raise ConfigError(f"variants.{name}: policy {variant.policy} has no base; expected one of residual actions")
-        entrant = Entrant(name, "reference", {"action": action}, zero_residual, {"controller": action["controller"]})
+def variant_entrant(name: str, variant: Variant, config: BenchmarkConfig) -> Entrant:
+    """Return the entrant of a row."""
+    entrant = replace(classical_entrant(variant.controller, config, name), kind="reference")
     gaits = [resolve_controller({"file": file}, f"variants.{name}.gaits") for file in variant.gaits]
     return varied(entrant, variant.reveal, variant.dither_rad, gaits)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from rich.console import Console
 from rich.markdown import Markdown
 
-from snake_gym.commands.env_options import env_parser, named_as_typed, read_env
+from snake_gym.commands.env_options import env_parser, read_env
 from snake_gym.config import differences, run_program, to_dict
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.tables import action_table, describe, info_table, observation_table, show, table
@@ -23,8 +23,7 @@ from snake_gym.tasks.task import EnvConfig
 def main(argv: list[str] | None = None) -> int:
     """Print the description. Raises ConfigError for what the user has to correct."""
     args = env_parser("describe", __doc__).parse_args(argv)
-    with named_as_typed(args.set):
-        text = describe_env(*read_env(args))
+    text = describe_env(*read_env(args))
     console = Console(highlight=False)
     if console.is_terminal:
         console.print(Markdown(text))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 from snake_gym.config import ConfigError, OptionParser, add_set_option, apply_overrides, nearest
 from snake_gym.envs.observation_columns import check_columns
@@ -34,22 +32,10 @@ def read_env(args: argparse.Namespace) -> tuple[str, EnvConfig]:
     load_plugins(args.plugin)
     env_id = full_id(args.id)
     assignments = [text.removeprefix("env.") for text in args.set]
-    with named_as_typed(args.set):
-        config = build_env(env_id, apply_overrides(laid_over(env_id, args.env, {}), assignments))
-        config.n_steps(config.load_robot())
-        check_columns(config)
+    config = build_env(env_id, apply_overrides(laid_over(env_id, args.env, {}), assignments))
+    config.n_steps(config.load_robot())
+    check_columns(config)
     return env_id, config
-
-
-@contextmanager
-def named_as_typed(assignments: Sequence[str]) -> Iterator[None]:
-    """Let errors in settings of the env name them as ``assignments`` do, which may leave out ``env.``."""
-    try:
-        yield
-    except ConfigError as error:
-        if any(text.startswith("env.") for text in assignments):
-            raise
-        raise ConfigError(str(error).removeprefix("env.")) from error
 
 
 def full_id(name: str) -> str:

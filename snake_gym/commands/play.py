@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from snake_gym.benchmark.evaluate import load_policy
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, classical_entrant, learned_entrant, make_scenarios
 from snake_gym.commands.env_options import env_parser, read_env
+from snake_gym.commands.keys import Key, key_table, panel, press
 from snake_gym.config import ConfigError, build, prepare_file, run_program, to_dict, write_atomic
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
@@ -70,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first episode (%(default)s)")
     parser.add_argument("--frames", type=int, metavar="N", help=f"end after N frames of 1/{FPS} s, not in real time")
     parser.add_argument("--screenshot", metavar="FILE", help="write the last frame as a PNG")
-    parser.add_argument("--keys", action="version", version=key_table(), help="print the keys as a table")
+    parser.add_argument("--keys", action="version", version=key_table(PANEL), help="print the keys as a table")
     args = parser.parse_args(words)
     if args.frames is not None and args.frames < 1:
         raise ConfigError(f"--frames is {args.frames}; expected at least 1")
@@ -198,15 +199,10 @@ class Session:
             if event.type == pygame.QUIT:
                 self.over = True
             elif event.type == pygame.KEYDOWN:
-                name = pygame.key.name(event.key)
                 self.message = ""
-                for key in KEYS:
-                    if name in key.names:
-                        key.act(self, name)
+                press(KEYS, self, pygame.key.name(event.key))
             elif event.type == pygame.MOUSEWHEEL:
                 self.window.camera.widen(1.1**-event.y)
-            elif event.type == pygame.MOUSEBUTTONDOWN and event.button == 3:
-                self.select_nearest(self.window.world_at(event.pos))
             elif event.type == pygame.MOUSEBUTTONDOWN and event.button == 1:
                 self._dragging, self._held = True, self.window.camera.fixed
                 self.window.camera.fixed = True  # else the target would run away from the mouse
@@ -230,17 +226,6 @@ class Session:
         if not 1 <= number <= self.core.spec.n_joints:
             raise ConfigError(f"the robot has {self.core.spec.n_joints} joints, none with number {number}")
         self.selected = number - 1
-
-    def select_nearest(self, place: FloatArray) -> None:
-        """Select the joint nearest to a place (2,) [m]."""
-        theta, head, ends = self._now
-        if ends.size:
-            joints = ends[-2:0:-1]
-        else:
-            half = self.core.robot.params.half_length[0][:, None]
-            along = 2.0 * half * np.stack([np.cos(theta), np.sin(theta)], axis=1)
-            joints = head - 0.5 * along[-1] - np.cumsum(np.vstack([np.zeros(2), along[-2:0:-1]]), axis=0)
-        self.selected = len(joints) - 1 - int(np.hypot(*(joints - place).T).argmin())
 
     def break_next(self) -> None:
         """Give the selected joint the next of all kinds of faults, those of plugins among them."""
@@ -289,7 +274,7 @@ class Session:
         """Show the present frame."""
         share = min(self._due_s / self.dt_s, 1.0) if self.core.live[0] else 1.0
         theta, head, ends = (a + share * (b - a) for a, b in zip(self._before, self._now, strict=True))
-        trail, keys = np.array([*self._trail, head]), panel() if self.helping else ()
+        trail, keys = np.array([*self._trail, head]), PANEL if self.helping else ()
         self.window.show(
             theta, head, trail, self.text(), self.selected, self.message, keys, ends if ends.size else None
         )
@@ -318,16 +303,6 @@ class Session:
         elif task.target_moves:
             lines.append("arrows, mouse: move the target")
         return lines
-
-
-class Key(NamedTuple):
-    """Keys that do the same."""
-
-    names: tuple[str, ...]
-    """Pygame's names of them."""
-    label: str
-    meaning: str
-    act: Callable[[Session, str], None]
 
 
 def _set(name: str, change: Callable[[Session], Any]) -> Callable[[Session, str], None]:
@@ -360,23 +335,11 @@ KEYS = (
     Key(("q", "escape"), "Q, Esc", "quit", _set("over", lambda session: True)),
 )  # fmt: skip
 """All keys: what they do, the panel on the screen and the page of the documentation follow from this table."""
-MOUSE = (
+PANEL = panel(KEYS, (
     ("left button", "click or drag: move the current target"),
-    ("right button", "select the nearest joint"),
     ("wheel", "zoom"),
     ("gamepad", "by hand: left stick steers, A is the next gait, B pauses"),
-)
-
-
-def panel() -> list[tuple[str, str]]:
-    """Return keys and what they do."""
-    return [*((key.label, key.meaning) for key in KEYS), *MOUSE]
-
-
-def key_table() -> str:
-    """Return the table of keys as Markdown."""
-    rows = [f"| {label} | {meaning} |" for label, meaning in panel()]
-    return "\n".join(["| key | what it does |", "| --- | --- |", *rows])
+))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from snake_gym.commands.keys import Key, key_table, panel, press
 from snake_gym.config import ConfigError, OptionParser, prepare_file, run_program, write_atomic
 from snake_gym.controllers.driving import STEEPEST_RAD, DrivenGaits, DrivenModes
 from snake_gym.hardware.commands.options import add_settings, read_settings
@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--time", type=float, metavar="S", help=f"at most so long ({LONGEST_S:g})")
     add_output(parser)
     parser.add_argument("--screenshot", metavar="FILE", help="write the last picture as a PNG")
-    parser.add_argument("--keys", action="version", version=key_table(), help="print the keys as a table")
+    parser.add_argument("--keys", action="version", version=key_table(PANEL), help="print the keys as a table")
     options = parser.parse_args(argv)
     if options.screenshot is not None:
         prepare_file(options.screenshot, "--screenshot")
@@ -140,11 +140,8 @@ class WindowDriver:
             self.helm.stand()
             self.message = "the window has lost the focus: the robot stands"
         elif event.type == pygame.KEYDOWN:
-            name = pygame.key.name(event.key)
             self.message = ""
-            for key in KEYS:
-                if name in key.names:
-                    key.act(self, name)
+            press(KEYS, self, pygame.key.name(event.key))
         else:
             told = self.pad.handle(event)
             if told == "stop":
@@ -198,7 +195,7 @@ class WindowDriver:
         trail = np.array([*self._trail, head_xy])
         self.window.picture(
             link_angles(seen)[0], head_xy, np.zeros((0, 2)), 0, trail, failed, self._text(loop, sample), self.message,
-            panel() if self.helping else (), over=draw_aim if ends_xy is None else None, ends_xy=ends_xy,
+            PANEL if self.helping else (), over=draw_aim if ends_xy is None else None, ends_xy=ends_xy,
         )  # fmt: skip
 
     def _text(self, loop: RobotLoop, sample: BodySample) -> list[str]:
@@ -210,16 +207,6 @@ class WindowDriver:
         if loop.measurement is None:
             lines.append("coming up")
         return [*lines, "SPACE: EMERGENCY STOP"]
-
-
-class Key(NamedTuple):
-    """Keys that do the same."""
-
-    names: tuple[str, ...]
-    """Pygame's names of them."""
-    label: str
-    meaning: str
-    act: Callable[[WindowDriver, str], None]
 
 
 def _help(driver: WindowDriver, _: str) -> None:
@@ -240,22 +227,11 @@ KEYS = (
     Key(("escape",), "Esc", "end: torque off", lambda driver, _: driver.leave()),
 )  # fmt: skip
 """All keys: what they do, the panel on the screen and the page of the documentation follow from this table."""
-PAD = (
+PANEL = panel(KEYS, (
     ("left stick", "up and down: pace, 0 when released; left and right: steer"),
     (f"button {'ABXY'[NEXT_BUTTON]}", "next gait"),
     (f"button {'ABXY'[STOP_BUTTON]}", "emergency stop"),
-)
-
-
-def panel() -> list[tuple[str, str]]:
-    """Return keys and what they do."""
-    return [*((key.label, key.meaning) for key in KEYS), *PAD]
-
-
-def key_table() -> str:
-    """Return the table of keys as Markdown."""
-    rows = [f"| {label} | {meaning} |" for label, meaning in panel()]
-    return "\n".join(["| key | what it does |", "| --- | --- |", *rows])
+))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -145,7 +145,6 @@ class EnvOrigin(Settings):
         check_env_id(self.id, "id")
 
 
-@dataclass(frozen=True)
 class PolicyContract(Settings):
     """Everything about a policy but its weights."""
 

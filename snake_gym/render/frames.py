@@ -62,14 +62,14 @@ class FrameRenderer:
         self._body_m = _BODY_WIDTH * 2.0 * float(self._half_length.mean())
         self._sketch = Sketch(self._pygame, self.size, spec.length_m)
         self._camera = self._sketch.camera
-        self._window: Any = None
+        self.window: Any = None
         if self.mode == "human":
             self._open_window()
 
     def draw(self, *scene: Any, **more: Any) -> NDArray[np.uint8]:
         """Return the frame (H, W, 3) that ``paint`` paints of the same arguments; "human" shows it as well."""
         frame = self.paint(*scene, **more)
-        if self._window is not None:
+        if self.window is not None:
             self._show(frame)
         return np.ascontiguousarray(np.swapaxes(self._pygame.surfarray.array3d(frame), 0, 1))
 
@@ -131,8 +131,8 @@ class FrameRenderer:
 
     def close(self) -> None:
         """Close the window. May be called more than once."""
-        if self._window is not None:
-            self._window = None
+        if self.window is not None:
+            self.window = None
             self._pygame.display.quit()
 
     def _joints(self, theta: FloatArray, head_xy: FloatArray) -> FloatArray:
@@ -205,11 +205,11 @@ class FrameRenderer:
     def _open_window(self) -> None:
         try:
             self._pygame.display.init()
-            self._window = self._pygame.display.set_mode(self.size)
+            self.window = self._pygame.display.set_mode(self.size)
         except self._pygame.error as error:
             self._pygame.display.quit()
-            why = f"render_mode 'human' cannot open a window ({error})"
-            raise ConfigError(f"{why}; use render_mode 'rgb_array' on a machine without a display") from None
+            why = f"no window can be opened ({error})"
+            raise ConfigError(f"{why}; expected a display, render_mode 'rgb_array' or SDL_VIDEODRIVER=dummy") from None
         self._pygame.display.set_caption("snake_gym")
         self._clock = self._pygame.time.Clock()
 
@@ -218,7 +218,7 @@ class FrameRenderer:
         if any(event.type == self._pygame.QUIT for event in self._pygame.event.get()):
             self.close()
             return
-        self._window.blit(frame, (0, 0))
+        self.window.blit(frame, (0, 0))
         self._pygame.display.flip()
         self._clock.tick(self._fps)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from snake_gym.physics.faults import BIASED, DEAD, FAULT_CODES, FREE, HEALTHY, LOCKED, NOISY, OFFSET, SLOW, WEAK
 
@@ -28,15 +28,16 @@ LEARNED = ("#AA3377", "#EE6677", "#661100")
 CLASSICAL = (BLUE, "#999933", "#555555", "#88CCEE", "#332288", "#8A5A2B", "#44AA99", "#BBBBBB")
 """Colours of policies, from Tol's sets, distinct from those of faults and targets."""
 
+ORACLES = ("#2222DD", "#22DD77")
 _FAULTS: dict[int, str] = {LOCKED: VERMILION, FREE: SKY, WEAK: YELLOW, SLOW: "#CC79A7", OFFSET: "#117733"}
-_TAKEN = (PAPER, INK, BODY, JOINT, ORANGE, GREEN, FORCE, *LEARNED, *CLASSICAL, *_FAULTS.values())
-"""Colours from which a further one has to be distinct."""
+_FURTHER = ("#33DD22", "#DD22DD", "#88DD66", "#8877DD", "#DD2233", "#DDAA66")
+"""Colours of further kinds of faults, far from all others."""
 
 
 def fault_colours() -> dict[int, str]:
-    """Return a distinct colour for every kind of joint fault, by its code."""
+    """Return a colour for every kind of joint fault, by its code; kinds beyond ours are all ``MUTED``."""
     others = [code for code in FAULT_CODES.values() if code not in (HEALTHY, DEAD, BIASED, NOISY, *_FAULTS)]
-    return {**_FAULTS, **dict(zip(others, _further(len(others), _TAKEN), strict=True))}
+    return {**_FAULTS, **dict(zip(others, itertools.chain(_FURTHER, itertools.repeat(MUTED)), strict=False))}
 
 
 def fault_name(code: int) -> str:
@@ -45,35 +46,10 @@ def fault_name(code: int) -> str:
 
 
 def policy_colours(kinds: Sequence[str]) -> list[str]:
-    """Return a distinct colour for each policy of the given kinds (as of entrants), in their order."""
-    sets: dict[str, list[str]] = {"learned": list(LEARNED), "classical": list(CLASSICAL), "oracle": []}
-    kinds = [kind if kind in sets else "classical" for kind in kinds]
-    missing = {kind: max(kinds.count(kind) - len(own), 0) for kind, own in sets.items()}
-    further = _further(sum(missing.values()), [*_TAKEN, *fault_colours().values()])
-    for kind, own in sets.items():
-        own += [further.pop(0) for _ in range(missing[kind])]
-    return [sets[kind].pop(0) for kind in kinds]
-
-
-def _further(count: int, taken: Iterable[str]) -> list[str]:
-    """Return ``count`` new colours, each the farthest from those taken and from the ones before."""
-    used = [rgb(colour) for colour in taken]
-    levels = range(34, 222, 17)  # neither glaring nor nearly black
-    grid = list(itertools.product(levels, levels, levels))
-    apart = [min(_distance(colour, other) for other in used) for colour in grid] if count else []
-    chosen = []
-    for _ in range(count):
-        best = grid[max(range(len(grid)), key=apart.__getitem__)]
-        apart = [min(before, _distance(colour, best)) for before, colour in zip(apart, grid, strict=True)]
-        chosen.append("#" + "".join(f"{part:02X}" for part in best))
-    return chosen
-
-
-def _distance(one: tuple[int, int, int], other: tuple[int, int, int]) -> float:
-    """Return the visible difference of two colours: a weighted distance in RGB (Riemersma's "redmean")."""
-    red = (one[0] + other[0]) / 512.0
-    squares = [(a - b) ** 2 for a, b in zip(one, other, strict=True)]
-    return (2.0 + red) * squares[0] + 4.0 * squares[1] + (3.0 - red) * squares[2]
+    """Return a colour for each policy of the given kinds (as of entrants), in their order; each set begins anew."""
+    sets = {"learned": itertools.cycle(LEARNED), "oracle": itertools.cycle(ORACLES)}
+    classical = itertools.cycle(CLASSICAL)
+    return [next(sets.get(kind, classical)) for kind in kinds]
 
 
 def rgb(colour: str) -> tuple[int, int, int]:

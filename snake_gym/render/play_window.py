@@ -50,26 +50,13 @@ class PlayWindow(RobotWindow):
         )  # fmt: skip
 
     def _draw_range(self, sketch: Sketch, joints: FloatArray, theta: FloatArray, j: int) -> None:
-        """Draw the joints' numbers, and the directions that the limits of joint ``j`` let the link ahead have."""
+        """Draw a ring, and the directions that the limits of joint ``j`` let the link ahead have."""
         at, link = joints[j + 1], float(np.hypot(*(joints[j + 2] - joints[j + 1])))
         for turned in (theta[j] - self._limit[j], theta[j] + self._limit[j]):
             end = at + 1.6 * link * np.array([np.cos(turned), np.sin(turned)])
             sketch.dashed(self.camera.to_pixel(at), self.camera.to_pixel(end), palette.VERMILION)
         pixel = self.camera.to_pixel(at)
         sketch.circle(pixel, 0.5 * link * self.camera.pixel_per_m, palette.INK, sketch.width(1.5))
-        for i, middle in enumerate(self.number_pixels(joints, theta, j)):
-            label = sketch.font.render(str(i + 1), True, rgb(palette.INK if i == j else palette.MUTED))
-            sketch.canvas.blit(label, middle - np.array(label.get_size()) / 2.0)
-
-    def number_pixels(self, joints: FloatArray, theta: FloatArray, selected: int) -> FloatArray:
-        """Return the middles of the joints' numbers (J, 2) [pixel]: to the right of a joint, midway between its links;
-        that of the selected joint midway between the link behind and the line of a limit."""
-        bend, share = np.diff(theta), np.full(len(theta) - 1, 0.3)
-        bend[selected], share[selected] = -min(self._limit[selected], 0.75 * np.pi), 0.5
-        angle = theta[:-1] + 0.5 * (bend - np.pi)
-        link = self.camera.pixel_per_m * np.hypot(*(joints[2:] - joints[1:-1]).T)
-        far = (share * link + 9.0 * Sketch.scale)[:, None]
-        return self.camera.to_pixel(joints[1:-1]) + far * np.stack([np.cos(angle), -np.sin(angle)], axis=1)
 
     def _draw_gauges(self, sketch: Sketch, selected: int) -> None:
         """Draw for each joint, in the upper right corner, its angle and reference between its limits."""

@@ -119,20 +119,6 @@ def plot_over_time(curves: Sequence[Curve], title: str = "") -> bytes:
     return _finish(figure, title, len(curves))
 
 
-def plot_profiles(
-    scores: Sequence[float], profiles: Sequence[tuple[str, str, Sequence[float]]], title: str = "",
-    quantity: str = "progress [m]",
-) -> bytes:  # fmt: skip
-    """Plot performance profiles, names and colours with the share of episodes above each of the ``scores``."""
-    figure, (axes,) = _figure(1, (7.2, 4.4))
-    for name, colour, shares in profiles:
-        axes.plot(scores, shares, color=colour, lw=2, label=name)
-    axes.set(xlim=(scores[0], scores[-1]), ylim=(0.0, 1.02))
-    axes.axhline(0.5, color=MUTED, lw=1, ls=":", zorder=0)
-    axes.set(xlabel=quantity, ylabel="share of episodes with more")
-    return _finish(figure, title, len(profiles))
-
-
 def draw_comparison(
     time_s: FloatArray, measured_joint: FloatArray, simulated_joint: FloatArray, reference: FloatArray,
     measured_xy: FloatArray, simulated_xy: FloatArray, title: str,

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from snake_gym.config import ConfigError
 from snake_gym.render import palette
 from snake_gym.render.frames import FrameRenderer, load_pygame
 from snake_gym.render.palette import blend, rgb
@@ -26,15 +25,8 @@ class RobotWindow:
 
     def __init__(self, spec: RobotSpec, title: str = "snake_gym") -> None:
         self.pygame = load_pygame()
-        self._renderer = FrameRenderer(spec, size=SIZE)
-        self.camera = self._renderer.camera
-        try:
-            self.pygame.display.init()
-            self._window = self.pygame.display.set_mode(SIZE)
-        except self.pygame.error as error:
-            self.pygame.display.quit()
-            why = f"no window can be opened ({error})"
-            raise ConfigError(f"{why}; without a display, SDL_VIDEODRIVER=dummy makes one in memory") from None
+        self._renderer = FrameRenderer(spec, "human", SIZE)
+        self.camera, self._window = self._renderer.camera, self._renderer.window
         self.pygame.display.set_caption(title)
         self._clock = self.pygame.time.Clock()
 

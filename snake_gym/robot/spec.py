@@ -272,8 +272,7 @@ class RobotSpec(Settings):
         if self.integrator == "rk4" or self.step_s <= _COARSE * chosen:
             return None
         return (
-            f"robot.sim_dt_s is {self.step_s:g}; without it, it would be {chosen:.3g}: ways may be off by more than "
-            "5 % (snake-gym evaluate --check-step tells)"
+            f"robot.sim_dt_s is {self.step_s:g}; without it, it would be {chosen:.3g}: ways may be off by more than 5 %"
         )
 
     def _get(self, path: str) -> Any:

@@ -289,11 +289,6 @@ class SimulatedRobot:
         params = self.params
         return weigh_directions(centre_weights(params.half_length[rows], params.mass[rows], params.ahead[rows]), theta)
 
-    def turn_links(self, angle: FloatArray) -> None:
-        """Turn every link by ``angle`` (W, N) [rad]; the centres of mass stay."""
-        self.state.link_angle[:] += angle
-        self.state.head_xy[:] = self.state.centre_xy - self._centre_offset(self.state.link_angle)
-
     def set_shape(
         self,
         joint_angle: FloatArray,

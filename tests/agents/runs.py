@@ -20,10 +20,10 @@ from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.agents.training import MakeEnv, Training, TrainingStopped
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.config import build, merge, to_dict
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
 from snake_gym.envs.task_settings import build_env
+from tests.agents.copy_env import CopyEnv
 
 SNAKE = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 4.0, "n_threads": 1}
 NETWORK = {"net_arch": [16], "log_std_init": -1.0}

@@ -8,7 +8,7 @@ from snake_gym.agents.ppo import PPO
 from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 from stable_baselines3.common.utils import LinearSchedule
 
-from benchmarks.zero_cost_env import CopyEnv
+from tests.agents.copy_env import CopyEnv
 
 
 def test_names_are_classes_of_sb3() -> None:

@@ -16,9 +16,9 @@ from snake_gym.agents.export import export_policy
 from snake_gym.agents.metrics import play_episodes
 from snake_gym.agents.policy_writer import LearnerPolicy
 
-from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy_file import load_policy
+from tests.agents.copy_env import CopyEnv
 from tests.agents.runs import NETWORK, PPO, SNAKE, assert_resumes, run_to_end, small_config
 
 TRUTH = ["true_joint_angle", "true_velocity", "fault_kind", "randomisation/friction_across"]

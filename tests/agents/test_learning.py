@@ -12,7 +12,7 @@ from snake_gym.agents.metrics import play_episodes
 from snake_gym.agents.policy_writer import LearnerPolicy
 from snake_gym.agents.training import make_envs
 
-from benchmarks.zero_cost_env import CopyEnv
+from tests.agents.copy_env import CopyEnv
 from tests.agents.runs import copy_envs, make_training, run_to_end, small_config
 
 PPO = {"name": "PPO", "n_steps": 16, "batch_size": 128, "n_epochs": 5, "gamma": 0.0, "learning_rate": 3e-3,

@@ -16,7 +16,7 @@ from snake_gym.agents.ppo import PPO
 from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 from stable_baselines3.common.utils import FloatSchedule
 
-from benchmarks.zero_cost_env import CopyEnv
+from tests.agents.copy_env import CopyEnv
 from tests.agents.runs import PPO as SETTINGS
 from tests.agents.runs import SNAKE, assert_resumes, make_training, small_config
 from tests.agents.test_asymmetric import LuckyCopyEnv

@@ -38,24 +38,6 @@ def run(*arguments: Any) -> int:
     return evaluate.main([str(argument) for argument in arguments])
 
 
-def test_the_step_is_checked_where_asked_and_a_coarse_one_is_noted(settings: Path, tmp_path: Path) -> None:
-    slippery = {"tangential_coulomb": 0.05, "normal_coulomb": 0.5, "tangential_ns_m": 0.0, "normal_ns_m": 0.0}
-    shared = ("--config", settings, "--robot", tmp_path / "coulomb.yaml", "--no-pictures", "--out", tmp_path / "out")
-    found = {}
-    for step_s in (0.01, 0.00125):
-        robot = {"preset": "resilient_servo", "friction": slippery, "sim_dt_s": step_s}
-        dump_yaml(robot, tmp_path / "coulomb.yaml")
-        assert run(*shared, "--check-step") == 0
-        found[step_s] = json.loads((tmp_path / "out" / "results.json").read_text())
-        check = found[step_s]["policies"]["cc"]["step_check"]
-        assert (check["scenarios"], check["step_s"]) == (12, step_s / 2.0)
-        assert check["mean"] == pytest.approx(found[step_s]["policies"]["cc"]["mean"])
-    coarse, fine = (each["policies"]["cc"]["step_check"]["largest_difference_m"] for each in found.values())
-    assert 0.0 < fine < coarse
-    assert [len(each["notes"]) for each in found.values()] == [3, 2]  # that it is coarse, and each policy's check
-    assert found[0.01]["notes"][0].startswith("robot.sim_dt_s is 0.01; without it, it would be 0.00")
-
-
 @pytest.mark.slow
 def test_policies_played_side_by_side_have_the_rows_of_one_process(settings: Path, tmp_path: Path) -> None:
     found = {}
@@ -67,33 +49,6 @@ def test_policies_played_side_by_side_have_the_rows_of_one_process(settings: Pat
     (tmp_path / "cc.yaml").unlink()
     with pytest.raises(ConfigError, match=r"cc\.yaml does not exist"):
         run("--config", settings, "--no-pictures", "--out", tmp_path / "other", "--jobs", 2)
-    with pytest.raises(ConfigError, match="--sweep does not go with --jobs"):
-        run("--config", settings, "--sweep", "--ray", "local")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--set", "episode=3"], r"^episode is not a setting; did you mean 'episodes'"),
-        (["--episodes", "0"], r"^episodes is 0; expected in \[1, "),
-        (["--set", "env.faults.n_max=99"], r"^env.faults.n_max is 99; expected at most 9"),
-        (["--set", "env.time_limit_s=0.3"], r"^env.time_limit_s is 0.3; expected a multiple"),
-        (["--robot", "nope"], r"^robot is 'nope'; expected a preset"),
-    ],
-)
-def test_what_is_wrong_on_the_command_line_does_not_name_the_file(
-    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The demo's policy, which is not there, does not come first either."""
-    monkeypatch.setattr(evaluate, "DEMO", tmp_path / "demo.yaml")
-    dump_yaml({"episodes": 2, "policies": {"ppo": str(tmp_path / "no_run")}}, tmp_path / "demo.yaml")
-    with pytest.raises(ConfigError, match=message):
-        run(*words, "--out", tmp_path / "out")
-    with pytest.raises(ConfigError, match="no_run does not exist"):
-        run("--out", tmp_path / "out")
-    dump_yaml({"episode": 2}, tmp_path / "demo.yaml")
-    with pytest.raises(ConfigError, match=r"demo.yaml: episode is not a setting"):
-        run(*words, "--out", tmp_path / "out")
 
 
 def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +56,7 @@ def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: p
     assert run("--config", settings, "--out", out, "--json", tmp_path / "copy.json") == 0
     files = {path.name for path in out.iterdir()}
     assert files == {
-        "config.yaml", "episodes.csv", "paired_scenarios.png", "performance_profiles.png", "policies",
+        "config.yaml", "episodes.csv", "paired_scenarios.png", "policies",
         "progress_by_faults.png", "progress_over_time.png", "replay.gif", "replay.html", "results.json",
     }  # fmt: skip
     results = json.loads((out / "results.json").read_text())
@@ -157,35 +112,6 @@ def test_several_settings_follow_one_set_and_one_scenario_is_no_scenarios(
     assert "1 scenario of 2 s, mean of each policy" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--controllers", "sjk"], "controller is 'sjk'.*did you mean 'sjc'"),
-        (
-            ["--robot", "resilient", "--controllers", "cc"],
-            "no tuned parameters for robot resilient .*tune --controller cc --robot resilient "
-            "--set env.faults.n_max=2 env.time_limit_s=4.0`",
-        ),
-        (["--controllers", "a=nowhere.yaml"], "nowhere.yaml does not exist"),
-        (["--robot", "resiliant", "--controllers", "sjc"], "robot is 'resiliant'.*did you mean"),
-        (["--set", "env.fauts.n_max=2"], "fauts is not a setting.*did you mean 'faults'"),
-        (["--set", "env.observation.columns=[velocity]"], "velocity of .* no entries in .* needs SnakeGym/Velocity"),
-        (["--set", "episodes=1e9"], "episodes is 1e\\+09; expected in \\[1, 100000\\]"),
-        (["--policy", "a=x", "--policy", "a=y"], "two policies are called 'a'"),
-        (["--json", "."], "--json is '.', a folder"),
-        (["--policy", "=x"], "expected NAME=PATH"),
-        (["--set", "policies={a: runs/none}"], "runs/none does not exist.* snake-gym train .*; --classical-only"),
-        (["--policy", "ppo=runs/nowhere"], "runs/nowhere"),
-    ],
-)
-def test_mistakes_are_named_in_one_line(settings: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
-    given = arguments if "--config" in arguments else ["--config", str(settings), *arguments]
-    with pytest.raises(ConfigError, match=message) as caught:
-        run(*given, "--out", tmp_path / "out", "--no-pictures")
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained policy on top of SJC, which does what SJC does."""
@@ -228,28 +154,6 @@ sys.exit(evaluate.main(sys.argv[1:]))
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["policies"]["ppo"]["kind"] == "learned"
     assert results["policies"]["ppo"]["mean"] > results["policies"]["sjc"]["mean"] > 0.0
-
-
-def test_a_policy_file_of_another_robot_or_a_damaged_one_is_refused(settings: Path, tmp_path: Path) -> None:
-    robot = "{preset: resilient_servo, n_links: 6}"
-    with pytest.raises(ConfigError, match=r"policy ppo has .* observations.*another robot"):
-        run("--config", settings, "--policy", f"ppo={SHIPPED}", "--controllers", "none", "--set", f"robot={robot}",
-            "--out", tmp_path / "out")  # fmt: skip
-    (tmp_path / "policy.json").write_text((SHIPPED / "policy.json").read_text())
-    with pytest.raises(ConfigError, match=r"policy\.safetensors cannot be read: No such file"):
-        run("--config", settings, "--policy", f"ppo={tmp_path}", "--out", tmp_path / "out")
-
-
-def test_a_folder_that_cannot_be_made_is_found_before_playing(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snake_gym.benchmark.comparison.play_all", lambda *_: pytest.fail("played"))
-    with pytest.raises(ConfigError, match="/proc/no cannot be written to"):
-        run("--config", settings, "--out", "/proc/no", "--no-pictures")
-
-
-def test_two_policies_of_one_name_are_refused(settings: Path, tmp_path: Path) -> None:
-    twice = f"sjc={tmp_path}/sjc.yaml,sjc={tmp_path}/cc.yaml"
-    with pytest.raises(ConfigError, match="two policies are called 'sjc'"):
-        run("--config", settings, "--controllers", twice, "--out", tmp_path / "out")
 
 
 def test_a_mistake_ends_with_code_2_and_without_a_traceback(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from snake_gym.benchmark.fault_gaits import FaultGaits
 from snake_gym.benchmark.runner import play
-from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Variant, make_scenarios
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Variant, make_scenarios
 from snake_gym.benchmark.variants import variant_entrant
-from snake_gym.config import ConfigError, dump_yaml
+from snake_gym.config import dump_yaml
 from snake_gym.envs import make_waypoints
 from snake_gym.physics.faults import FREE, LOCKED, WEAK
 from snake_gym.robot.presets import PRESETS
@@ -40,17 +40,11 @@ def files(tmp_path: Path) -> list[str]:
     return [str(tmp_path / f"{name}.yaml") for name in ("a", "b")]
 
 
-def made(config: BenchmarkConfig, variant: Variant) -> Entrant:
-    entrant = variant_entrant("row", variant, config, {})
-    assert entrant is not None
-    return entrant
-
-
 def test_gaits_that_are_all_the_same_are_that_gait_and_others_act_only_from_the_fault_on(files: list[str]) -> None:
     config = BenchmarkConfig(episodes=6, env={"time_limit_s": 12.0, "faults": FAULTS})
     scenarios = make_scenarios(config)
     found = [
-        play(made(config, variant), scenarios)
+        play(variant_entrant("row", variant, config), scenarios)
         for variant in (
             Variant(controller=files[0], reveal=True), Variant(controller=files[0], gaits=(files[0],) * 5),
             Variant(controller=files[0], gaits=(files[1],) * 5),
@@ -80,8 +74,3 @@ def test_joints_that_stand_beside_their_place_are_sent_back_to_it(kind: str) -> 
             angles.append(env.core.robot.joint_angle()[0, 3])
         means.append(np.mean(angles[-30:]))  # three periods
     assert means == pytest.approx([0.5, 0.0], abs=0.05)
-
-
-def test_gaits_do_not_go_with_dither(files: list[str]) -> None:
-    with pytest.raises(ConfigError, match="gaits goes with controller"):
-        Variant(controller=files[0], gaits=(files[1],), dither_rad=0.1)

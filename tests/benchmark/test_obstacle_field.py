@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from snake_gym.benchmark import evaluate
-from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables, verdict
+from snake_gym.benchmark.report import rows_csv, summarise, tables, verdict
 from snake_gym.benchmark.runner import Episodes
 from snake_gym.benchmark.scenarios import BenchmarkConfig, EntrantKind, learned_entrant, make_scenarios, policy_settings
-from snake_gym.config import ConfigError, dump_yaml, to_dict
+from snake_gym.config import ConfigError, to_dict
 from snake_gym.envs import ObstacleFieldConfig, SnakeVectorEnv, WaypointsConfig
 from snake_gym.tasks.waypoints import CourseConfig
 
@@ -50,33 +48,11 @@ def test_policies_are_compared_by_how_often_they_get_through() -> None:
     assert ppo["contact_share"] == pytest.approx((3 * 0.3 + 0.1) / 4)
     assert ppo["contact_force_n"] == pytest.approx((3 * 1.5 + 0.5) / 4)
     assert "targets" not in ppo and "time_to_target_s" not in ppo
-    assert set(ppo) - {"kind", "by_faults"} <= set(DEFINITIONS) | {"episodes"} | {k for k in ppo if k.endswith("_ci95")}
-    assert "ppo reaches the goal 1.50" in verdict(summary)
+    assert "ppo makes 1.50" in verdict(summary)
     heads = [str(column.header) for column in tables(summary, "title")[0].columns]
     assert heads[:3] == ["policy", "success (95 %)", "progress [m] (95 %)"]
     assert "goal at [s]" in heads and "targets" not in heads
     assert "time_to_goal_s" in rows_csv(results).splitlines()[0]
-
-
-@pytest.mark.slow
-def test_controllers_play_the_field_and_everything_is_drawn(tmp_path: Path) -> None:
-    for kind in ("sjc", "cc"):
-        dump_yaml(
-            {"controller": {"kind": kind, "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}, tmp_path / f"{kind}.yaml"
-        )
-    config = {
-        "env_id": ENV_ID, "episodes": 6, "controllers": [f"{k}={tmp_path}/{k}.yaml" for k in ("sjc", "cc")],
-        "resamples": 200, "env": {"time_limit_s": 4.0, "faults": {"n_max": 1}, "field": {"kind": "forest"}},
-    }  # fmt: skip
-    dump_yaml(config, tmp_path / "small.yaml")
-    out = tmp_path / "out"
-    assert evaluate.main(["--config", str(tmp_path / "small.yaml"), "--out", str(out)]) == 0
-    results = json.loads((out / "results.json").read_text())
-    assert results["score"] == "is_success"
-    assert results["config"]["env"]["field"]["kind"] == "forest"
-    assert {"success_by_faults.png", "replay.html", "replay.gif"} <= {path.name for path in out.iterdir()}
-    page = (out / "replay.html").read_text()
-    assert "bars_mm" in page and "function drawForces" in page
 
 
 def test_a_learned_policy_takes_its_senses_along() -> None:

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
-import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from snake_gym.__main__ import main
 from snake_gym.benchmark import evaluate, runner
 from snake_gym.benchmark.comparison import entrant_notes
 from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
 from snake_gym.config import ConfigError, dump_yaml, load_yaml, merge
-from snake_gym.controllers.tuned import tuned_file
-from snake_gym.plugins import load_plugins
-from snake_gym.robot.presets import RESILIENT_SERVO
 from tests.agents.runs import untrained
 
 ROOT = Path(__file__).parents[2]
@@ -80,21 +72,6 @@ def test_controllers_named_for_an_env_need_no_policy(tmp_path: Path) -> None:
     assert results["policies"]["flat"]["mean"] == results["policies"]["group"]["mean"]
 
 
-def test_the_hint_to_tune_names_the_robot_s_file_and_the_plugins(
-    policies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    dump_yaml({"preset": "resilient_servo", "link_mass_kg": 1.5}, tmp_path / "heavy.yaml")
-    (tmp_path / "a_plugin.py").write_text('"""Registers nothing."""')
-    load_plugins("a_plugin.py")
-    config_of("--policy", policies / "heavy")
-    (command,) = re.findall(r"`snake-gym (tune .*)`", capsys.readouterr().err)
-    assert "--robot heavy.yaml" in command and "--plugin a_plugin.py" in command
-    words = [*shlex.split(command), "--budget", "1", "--population", "4", "--worlds", "4", "--out", "gait.yaml"]
-    assert main(words) == 0
-    del sys.modules["a_plugin"]
-
-
 def test_the_task_is_the_policy_s_own(policies: Path) -> None:
     config = config_of("--policy", policies / "field")
     assert (config.env_id, config.env["field"]["kind"], config.env["time_limit_s"]) == (FIELD, "forest", 2.0)
@@ -110,10 +87,7 @@ def test_another_robot_without_tuned_gaits_is_said(policies: Path, capsys: pytes
     config = config_of("--policy", policies / "heavy")
     assert config.controllers == ()
     assert make_scenarios(config).spec.link_mass_kg == 1.5
-    text = capsys.readouterr().err
-    assert "note: no controller is tuned for robot heavy, so there is no classical opponent; make one with" in text
-    assert "`snake-gym tune --controller fault_aware --robot ROBOT.yaml --set env.start.amplitude_rad=0.6" in text
-    assert "where ROBOT.yaml holds the robot's settings (name: heavy)" in text
+    assert "note: no controller is tuned for robot heavy, so there is no classical" in capsys.readouterr().err
 
 
 def test_policies_of_one_env_play_together_and_others_are_told_what_to_do(policies: Path) -> None:
@@ -190,13 +164,6 @@ def test_gaits_of_another_robot_task_or_env_are_noted_together() -> None:
     ]
     at_home = BenchmarkConfig(env_file="configs/env/locked_joints.yaml")
     assert entrant_notes([classical_entrant(kind, at_home) for kind in ("sjc", "cc", "cpg", "fault_aware")]) == []
-
-
-def test_a_gait_from_a_file_is_noted_too(tmp_path: Path) -> None:
-    shutil.copy(tuned_file(RESILIENT_SERVO.name, "cc"), tmp_path / "cc.yaml")
-    config = BenchmarkConfig(robot="resilient", env_file="configs/env/locked_joints.yaml")
-    (note,) = entrant_notes([classical_entrant(f"mine={tmp_path}/cc.yaml", config)])
-    assert note.startswith("mine: tuned on resilient_servo, plays on resilient: ")
 
 
 def test_a_benchmark_shows_nobody_the_truth() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from snake_gym.benchmark.policy_fit import column_fault, layout_in, scale_note
+from snake_gym.benchmark.policy_fit import column_fault, layout_in
 from snake_gym.envs import DEFAULT_ENV
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.presets import RESILIENT_SERVO
@@ -26,11 +25,3 @@ def test_columns_of_equal_number_that_mean_something_else_are_a_fault() -> None:
     assert fault is not None
     assert "is contact_force, here it is range" in fault
     assert column_fault(layout(), layout(has_phase=False)) is not None
-
-
-def test_another_scale_or_point_of_view_is_noted() -> None:
-    slow = replace(RESILIENT_SERVO, actuator=replace(RESILIENT_SERVO.actuator, speed_limit_rad_s=4.0))
-    note = scale_note(layout(), layout(slow, point="head"))
-    assert note is not None
-    assert "joint_rate is scaled by 0.25 (trained with 0.5" in note
-    assert "seen from the head (trained: centre)" in note

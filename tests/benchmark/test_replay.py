@@ -72,7 +72,7 @@ def test_a_row_is_played_among_as_many_as_it_was(tmp_path: Path, capsys: pytest.
     own = ["--policy", f"mine={tmp_path}/mine.py:make"]
     dump_yaml({"time_limit_s": 2.0}, tmp_path / "env.yaml")
     evaluate.main([*own, "--env", str(tmp_path / "env.yaml"), "--controllers", "none", "--episodes", "12", "--set",
-                   "resamples=200", "replicates=2", "--no-pictures", "--out", f"{tmp_path}/out"])  # fmt: skip
+                   "resamples=200", "--no-pictures", "--out", f"{tmp_path}/out"])  # fmt: skip
     assert replay(tmp_path / "out", "--rows", "2", *own) == 0
     assert "2 of 2 rows are equal" in capsys.readouterr().out
 
@@ -99,7 +99,6 @@ def test_code_is_played_only_if_it_is_given(
     ("options", "message"),
     [
         (["--replay", "{}", "--policy", "cc=x"], "--policy is 'cc'; expected one of mine"),
-        (["--replay", "{}", "--rows", "0"], "--rows is 0; expected at least 1"),
         (["--replay", "{}/none"], "results/none does not exist; expected the folder"),
         (["--table", "{}/list.json"], "list.json has no policies, score"),
     ],

@@ -28,7 +28,7 @@ def test_a_suite_is_frozen_and_its_rows_are_of_its_scenarios(name: str) -> None:
     about, results = suites().read_suite(ROWS / f"{name}.csv")
     assert config.scenarios == about["scenarios"]
     assert results[0].columns["seed"].tolist() == list(range(config.seed, config.seed + config.episodes))
-    assert {"random", *config.variants} - about["policies"].keys() <= {"base"}
+    assert {"random", *config.variants} <= about["policies"].keys()
     assert (ROWS / f"{name}.csv").stat().st_size < 300_000
 
 
@@ -142,19 +142,19 @@ def test_a_seed_that_plays_joins_the_others_of_its_policy(tmp_path: Path) -> Non
     path, about = tmp_path / "x.csv", {"env_id": "A", "score": "progress_m", "version": "1"}
     about |= {"scenarios": scenarios.hash()}
     old = [made("ppo", "learned", [8.0, 2.5, 3.5, 1.5]), made("ppo", "learned", [7.0, 2.0, 3.0, 1.0])]
-    was = [made("cc", "classical", [9.0] * 4), join_plays(old, 2), made("sac", "learned", [4.0] * 4)]
+    was = [made("cc", "classical", [9.0] * 4), join_plays(old), made("sac", "learned", [4.0] * 4)]
     about["policies"] = {each.name: each.kind for each in was}
     about["trainings"] = {"ppo": ["seed_0", "seed_1"], "sac": ["seed_0"]}
     path.write_text(program.rows_text(about, was))
     new = [made("ppo", "learned", [7.1, 2.1, 3.1, 1.1]), made("ppo", "learned", [6.0, 2.2, 3.2, 1.2])]
-    played = [made("cc", "classical", [5.0] * 4), join_plays(new, 2)]
+    played = [made("cc", "classical", [5.0] * 4), join_plays(new)]
     results, names = program.with_kept_rows(path, scenarios, played, {"ppo": ["seed_1", "seed_2"]})
     assert names == {"ppo": ["seed_0", "seed_1", "seed_2"], "sac": ["seed_0"]}
     cc, ppo, sac = results
     assert (cc.columns["progress_m"].tolist(), sac.columns["progress_m"].tolist()) == ([5.0] * 4, [4.0] * 4)
-    assert ppo.plays("progress_m")[:, 0].tolist() == [[8.0, 2.5, 3.5, 1.5], [7.1, 2.1, 3.1, 1.1], [6.0, 2.2, 3.2, 1.2]]
+    assert ppo.plays("progress_m").tolist() == [[8.0, 2.5, 3.5, 1.5], [7.1, 2.1, 3.1, 1.1], [6.0, 2.2, 3.2, 1.2]]
     path.write_text(program.rows_text(about | {"trainings": names}, results))
-    assert program.read_suite(path).results[1].shape == (3, 1, 4)
+    assert program.read_suite(path).results[1].shape == (3, 4)
 
 
 def test_a_suite_that_is_none_is_named(tmp_path: Path) -> None:

@@ -1,23 +1,18 @@
-"""Several trainings of one recipe, and replicates: found, played, one row, and checked by somebody else."""
+"""Several trainings of one recipe: found, played, one row, and checked by somebody else."""
 
 from __future__ import annotations
 
 import csv
 import json
-import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from snake_gym.benchmark import evaluate
-from snake_gym.benchmark.runner import play
-from snake_gym.benchmark.scenarios import BenchmarkConfig, make_scenarios
 from snake_gym.benchmark.trainings import training_names, training_paths
-from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from snake_gym.config import load_yaml
 from tests.agents.runs import untrained
-from tests.benchmark.test_runner import ENV, entrant
 
 SHORT = {"time_limit_s": 2.0, "action": {"kind": "residual"}}
 
@@ -46,40 +41,15 @@ def test_a_glob_and_a_folder_stand_for_the_runs_in_the_order_of_their_numbers(ru
     assert training_names(["a/best", "b/best"]) == ["a/best", "b/best"]
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("nothing_*", "ppo=nothing_.* fits no path"),
-        ((), "policies.ppo is an empty list"),
-        ("", "policies.ppo is ''; expected a path"),
-        (("a", "a"), "has a 2 times"),
-    ],
-)
-def test_paths_that_stand_for_no_trainings_are_refused(given: Any, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        training_paths("ppo", given)
-
-
-def test_replicates_begin_beside_the_scenario_each_differently_and_alone_as_in_a_batch() -> None:
-    scenarios = make_scenarios(BenchmarkConfig(episodes=6, seed=500, env=ENV))
-    exact, one, two = (play(entrant(kind="residual"), scenarios, replicate=r) for r in (0, 1, 2))
-    assert exact.scenario == one.scenario == two.scenario
-    for a, b in ((exact, one), (one, two)):
-        difference = np.abs(a.columns["progress_m"] - b.columns["progress_m"])
-        assert (difference > 0.0).all() and difference.max() < 1e-5  # without obstacles nothing enlarges it
-    again = play(entrant(kind="residual"), scenarios, rows=[4, 1], replicate=2)
-    assert again.columns["progress_m"].tolist() == two.columns["progress_m"][[4, 1]].tolist()
-
-
-def test_recipe_and_replicates_from_the_command_line_to_the_check(
+def test_a_recipe_from_the_command_line_to_the_check(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "results"
     evaluate.main(["--policy", f"ppo={runs}/ppo_seed*", "--controllers", "cc", "--episodes", "4", "--set",
-                   "resamples=200", "replicates=2", "references=[ppo]", "--no-pictures",
+                   "resamples=200", "references=[ppo]", "--no-pictures",
                    "--out", str(out)])  # fmt: skip
     told = capsys.readouterr().out
-    assert "ppo (3 seeds)" in told and "ppo_seed10" in told and "noise" in told
+    assert "ppo (3 seeds)" in told and "ppo_seed10" in told
     summary = json.loads((out / "results.json").read_text())
     policy = summary["policies"]["ppo"]
     assert policy["training_names"] == ["ppo_seed1", "ppo_seed2", "ppo_seed10"]
@@ -87,29 +57,9 @@ def test_recipe_and_replicates_from_the_command_line_to_the_check(
     assert set(policy["against"]) == {"cc"} and set(summary["policies"]["cc"]["against"]) == {"ppo"}
     assert load_yaml(out / "config.yaml")["policies"]["ppo"] == [str(runs / f"ppo_seed{i}") for i in (1, 2, 10)]
     rows = list(csv.DictReader((out / "episodes.csv").read_text().splitlines()))
-    assert len(rows) == (3 + 1) * 2 * 4
+    assert len(rows) == (3 + 1) * 4
     of_one = [float(row["progress_m"]) for row in rows if row["policy"] == "ppo" and row["training"] == "1"]
     assert policy["seed_means"][1] == pytest.approx(np.mean(of_one))
     for options in ([], ["--policy", f"ppo={runs}"]):
         assert evaluate.main(["--replay", str(out), "--rows", "3", *options]) == 0
         assert "12 of 12 rows are equal" in capsys.readouterr().out
-
-
-def test_policies_of_one_run_are_no_trainings(runs: Path, tmp_path: Path) -> None:
-    one = runs / "ppo_seed1" / "policy" / "final"
-    untrained(tmp_path / "repeated", SHORT, still=True, seed=1)  # other weights, as of another step
-    shutil.copytree(runs / "ppo_seed2", tmp_path / "copy")
-    for config, message in (
-        ([one, tmp_path / "repeated"], r"repeated are both of seed 1; expected trainings that differ in their seed"),
-        ([runs / "ppo_seed2", tmp_path / "copy"], r"ppo_seed2 and .*copy are the same policy"),
-    ):
-        dump_yaml({"policies": {"ppo": [str(path) for path in config]}, "episodes": 2, "controllers": ["cc"]},
-                  tmp_path / "benchmark.yaml")  # fmt: skip
-        with pytest.raises(ConfigError, match=message):
-            evaluate.main(["--config", str(tmp_path / "benchmark.yaml"), "--no-pictures", "--out", str(tmp_path / "o")])
-
-
-def test_a_reference_that_does_not_play_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"references is 'pp0'; expected one of cc"):
-        evaluate.main(["--classical-only", "--controllers", "cc", "--episodes", "2", "--no-pictures", "--out",
-                       str(tmp_path), "--set", "references=[pp0]"])  # fmt: skip

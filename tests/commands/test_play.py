@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from snake_gym.__main__ import main
-from snake_gym.commands.play import FAULT_KEYS, KEYS, Session, key_table, make_player
+from snake_gym.commands.keys import key_table
+from snake_gym.commands.play import FAULT_KEYS, KEYS, PANEL, Session, make_player
 from snake_gym.config import ConfigError
 from snake_gym.envs.task_settings import build_env
 from snake_gym.physics.faults import FAULT_CODES
@@ -110,34 +111,6 @@ def test_keys_break_and_mend_the_selected_joint_in_the_physics_and_in_the_pictur
     player.press("m")
     assert player.kinds == [0] * 9
     assert np.ptp(angles_over(player, 60)[:, 3]) > 0.2
-
-
-@pytest.mark.parametrize("robot", ["resilient_servo", "robo_conda"])
-def test_neither_a_link_nor_a_line_of_the_limits_crosses_the_number_of_a_joint(play: Any, robot: str) -> None:
-    player = play(settings={"robot": robot})
-    spec, window = player.core.spec, player.window
-    limit = np.minimum(spec.joint_limit_rad, spec.joints("joint_stop_rad"))
-    half = spec.links("link_half_length_m")
-    size = np.array(player.pygame.font.Font(None, 18 * Sketch.scale).size(str(spec.n_joints)))
-    player.wait(1)
-    for shape in np.random.default_rng(0).uniform(-1.0, 1.0, (5, spec.n_joints)) * limit:
-        theta = np.cumsum([0.3, *-shape])  # joint angle: that of the link behind minus that of the link ahead
-        along = 2.0 * half[:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=1)
-        ends = np.vstack([np.zeros(2), np.cumsum(along, axis=0)])
-        for j, selected in np.ndindex(spec.n_joints, spec.n_joints):
-            middle = window.number_pixels(ends, theta, selected)[j]
-            box = middle + (np.stack(np.meshgrid(*[np.linspace(-0.5, 0.5, 9)] * 2), axis=-1) * size).reshape(-1, 2)
-            ways = [-along[j], along[j + 1]]
-            if j == selected:
-                ways += [turn(along[j], -limit[j]), turn(along[j], limit[j])]
-            for way in ways:
-                line = window.camera.to_pixel(ends[j + 1] + np.linspace(0.0, 1.6, 60)[:, None] * way)
-                assert np.hypot(*(box[:, None] - line).transpose(2, 0, 1)).min() > 4.0, (j, np.degrees(shape[j]))
-
-
-def turn(vector: Any, angle: float) -> Any:
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.array([cos * vector[0] - sin * vector[1], sin * vector[0] + cos * vector[1]])
 
 
 def test_every_fault_key_breaks_and_all_are_mended(play: Any) -> None:
@@ -289,19 +262,8 @@ def test_the_camera_stays_when_told_and_the_wheel_zooms(play: Any) -> None:
     assert (player.window.camera.centre != centre).any()
 
 
-def test_the_right_button_selects_the_nearest_joint(play: Any) -> None:
-    player = play()
-    player.press("space")
-    theta, half = player.core.robot.state.link_angle[0], player.core.spec.links("link_half_length_m")
-    joint = player.core.robot.state.head_xy[0].copy()  # from the head's centre back to joint 7
-    for link, share in ((9, 1.0), (8, 2.0), (7, 2.0)):
-        joint -= share * half[link] * np.array([np.cos(theta[link]), np.sin(theta[link])])
-    player.mouse(player.pygame.MOUSEBUTTONDOWN, button=3, pos=player.pixel(joint))
-    assert player.session.selected == 6
-
-
 def test_the_modes_of_a_spatial_robot_are_driven(play: Any) -> None:
-    mujoco = pytest.importorskip("mujoco")
+    pytest.importorskip("mujoco")
     robot = "configs/robot/spatial/snake_robot_iii_short.yaml"
     player = play("SnakeGym/SpatialWaypoints-v0", {"robot": robot, "faults": {"n_max": 0}})
     winding = angles_over(player, 150)
@@ -309,15 +271,6 @@ def test_the_modes_of_a_spatial_robot_are_driven(play: Any) -> None:
     player.press("g")  # rolling: a slight arc that turns about the robot's axis
     player.wait(90)
     assert player.core.decoder.controller.names[1] in " ".join(player.session.text())
-    player.press("space")
-    data, shown = mujoco.MjData(player.core.robot.model), player.core.robot.state.physics[0]
-    mujoco.mj_setState(player.core.robot.model, data, shown, mujoco.mjtState.mjSTATE_FULLPHYSICS)
-    mujoco.mj_kinematics(player.core.robot.model, data)
-    player.session._due_s = player.session.dt_s  # the picture is of the last step's end
-    player.session.draw()
-    place = data.body("link_4").xpos[:2]
-    player.mouse(player.pygame.MOUSEBUTTONDOWN, button=3, pos=player.pixel(place))
-    assert player.session.selected == 3, "a link hangs on the joint of its number"
 
 
 def test_help_covers_the_picture_and_q_ends(play: Any) -> None:
@@ -344,7 +297,7 @@ def test_every_task_is_played_and_what_cannot_be_moved_is_said(play: Any, name: 
 def test_no_key_does_two_things_and_the_page_has_the_table() -> None:
     names = [name for key in KEYS for name in key.names]
     assert len(names) == len(set(names))
-    assert key_table() in PAGE.read_text(), "put in what this prints: snake-gym play --keys"
+    assert key_table(PANEL) in PAGE.read_text(), "put in what this prints: snake-gym play --keys"
 
 
 def test_a_bounded_run_writes_its_last_frame(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from snake_gym.commands import play_robot as command
-from snake_gym.commands.play_robot import WindowDriver, key_table, main
+from snake_gym.commands.keys import key_table
+from snake_gym.commands.play_robot import PANEL, WindowDriver, main
 from snake_gym.config import ConfigError
 from snake_gym.hardware.calibration.calibration import Calibration, ServoSettings, straight_chain
 from snake_gym.hardware.emulator.servo import EmulatedServo
@@ -261,4 +262,4 @@ def test_without_a_display_and_a_terminal_it_ends_and_says_why() -> None:
 
 
 def test_the_page_has_the_keys() -> None:
-    assert key_table() in (ROOT / "docs" / "hardware.md").read_text(encoding="utf-8")
+    assert key_table(PANEL) in (ROOT / "docs" / "hardware.md").read_text(encoding="utf-8")

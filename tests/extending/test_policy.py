@@ -84,10 +84,9 @@ def test_an_edited_file_or_base_class_is_played_again(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("digest = None", r"its digest is null; expected text that changes whenever the policy would act differently"),
-        ("env_config = 3", r"its env_config is 3; expected the env's settings by name"),
-        ("env_id = None", r"its env_id is null; expected the name of a registered env"),
-        ("predict = None", r"its predict is null; expected a method"),
+        ("digest = None", r"its digest is null; expected str"),
+        ("env_config = 3", r"its env_config is 3; expected Mapping"),
+        ("predict = None", r"its predict is null; expected Callable"),
         ("act = lambda self, n: np.full((n, 4), np.nan)", r"its action is nan at \[0, 0\]; expected finite numbers"),
         ("act = lambda self, n: np.zeros((n, 5))", r"its action has shape \(3, 5\); expected \(3, 4\)"),
         ("act = lambda self, n: None", r"its action is null; expected numbers of shape \(3, 4\)"),

@@ -1,4 +1,4 @@
-"""What a small board on the robot runs: numpy, safetensors and pydantic, every other library of the project out of reach."""
+"""What a small board on the robot needs: numpy, safetensors and pydantic, and no other library."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import random_crawlers
-from benchmarks.random_crawlers import CONVERGED_S, GROUNDS, Crawler, Ground, draw_crawler
+from tests.oracles import random_crawlers
 from tests.oracles.dense_chain import DenseChain, DenseState
 from tests.oracles.dry_chain import chain_of, run_gait, slope
+from tests.oracles.random_crawlers import CONVERGED_S, GROUNDS, Crawler, Ground, draw_crawler
 
 
 @pytest.mark.parametrize("n_links", [2, 5, 12])

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.random_crawlers import draw_crawler
 from snake_gym.robot.spec import FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.dry_chain import run_gait
+from tests.oracles.random_crawlers import draw_crawler
 
 ROD = RobotSpec(n_links=2, link_half_length_m=0.1, link_mass_kg=0.5, control_dt_s=0.1, sim_dt_s=1e-3)
 DRY = {"tangential_ns_m": 0.0, "normal_ns_m": 0.0, "tangential_coulomb": 0.1, "normal_coulomb": 0.5}

@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from papers.record import draw_png
 from papers.sibilska2022 import STUDY, experiment
-from papers.sibilska2022.claims import arrival_claims, arrival_table, limit_claims, limits_table
+from papers.sibilska2022.claims import arrival_claims, limit_claims, limits_table
 from papers.sibilska2022.experiment import (
     BROKEN_SETS,
     CASES,
@@ -25,7 +24,6 @@ from papers.sibilska2022.experiment import (
     simulate,
     simulate_as_published,
 )
-from papers.sibilska2022.figures import draw_figures
 from papers.sibilska2022.models import HeadBlock, PublishedHeadModel, ShippedPhysics
 from papers.study import Claim
 from snake_gym.controllers import make_controller
@@ -174,17 +172,6 @@ def test_arrivals_as_published_are_reproduced_and_others_not() -> None:
     assert find(claims, "CC guided by the head, joints 3, 5, 6").verdict == "not"
 
 
-def test_a_table_shows_the_deviation() -> None:
-    case = Case("centre", "published", "sjc", ())
-    times = {
-        case: np.array([40.0, 99.0, 128.0, 202.0, 282.7]),
-        case._replace(point="head"): np.array([41.0] + [np.nan] * 4),
-    }
-    table = arrival_table(times)
-    assert list(table.columns[-3:]) == ["5 [s]", "paper [s]", "dev."]
-    assert list(table.rows[0][-3:]) == [282.7, 257.0, "+10.0%"] and list(table.rows[1][-3:]) == [None, 297.0, None]
-
-
 def test_limits_are_counted_step_by_step() -> None:
     recorder = Recorder(2, dt_s=0.5)
     angles = np.zeros((2, 9))
@@ -235,18 +222,6 @@ def test_claims_about_limits_can_turn_out_either_way() -> None:
     for part in ("stay close", "larger angles than guided"):
         assert find(bad, part).verdict == "not"
     assert limit_claims({}) == [] and len(limits_table(runs(45.0, 38.0, 1.0)).rows) == 16
-
-
-def test_figures_can_be_drawn_from_anything_that_a_run_may_give() -> None:
-    arrivals = published_arrivals()
-    recordings = {case: recording(300.0, 45.0, 10.0) for case in arrivals if case.broken in ((), (3,))}
-    drawn = draw_figures(arrivals, {}, recordings)
-    assert [figure.name for figure in drawn] == [
-        "arrivals", "snapshots-8", "snapshots-9", "paths-centre", "paths-head", "joint-angles-none", "joint-angles-3",
-    ]  # fmt: skip
-    for figure in (drawn[0], drawn[1], drawn[-1]):
-        assert draw_png(figure).startswith(b"\x89PNG")
-    assert all(figure.caption.endswith(".") for figure in drawn)
 
 
 @pytest.mark.slow

@@ -157,4 +157,4 @@ def test_arrays_need_no_display_and_a_window_without_one_is_one_clear_error() ->
     assert done.stdout == ""
     first, *_, last = done.stderr.splitlines()
     assert first == "drawn"
-    assert "ConfigError: render_mode 'human' cannot open a window" in last and "rgb_array" in last, done.stderr
+    assert "ConfigError: no window can be opened" in last and "rgb_array" in last, done.stderr

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -15,7 +11,7 @@ from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Wall, features
 from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer
 from snake_gym.render.palette import FORCE, ORANGE, ROCK, SKY
-from snake_gym.render.replay import ASSETS, Scene, replay_page
+from snake_gym.render.replay import Scene, replay_page
 from snake_gym.render.surroundings import force_arrows, outline, surroundings_at
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
 from tests.render.test_frames import near
@@ -90,13 +86,6 @@ def test_the_replay_holds_the_surroundings() -> None:
     assert len(seen["polygons_mm"]) == 2
     assert seen["range_mm"][0] == [700, 700, 2000] and seen["reach_mm"] == 2000
     assert seen["arrow_mm"][0][9][1] > 0
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="checks the script's syntax with node")
-def test_the_player_is_valid_javascript(tmp_path: Path) -> None:
-    (tmp_path / "player.js").write_text((ASSETS / "replay.js").read_text())
-    done = subprocess.run(["node", "--check", str(tmp_path / "player.js")], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_recorder_joins_the_moments() -> None:

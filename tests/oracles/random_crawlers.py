@@ -1,10 +1,8 @@
-"""Random robots on viscous or dry ground with random gaits, for benchmarks/accuracy.py and its oracle."""
+"""Random robots on viscous or dry ground with random gaits."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,9 +17,7 @@ FloatArray = NDArray[np.float64]
 Ground = Literal["viscous", "coulomb"]
 GROUNDS: tuple[Ground, ...] = ("viscous", "coulomb")
 SECONDS = 20.0
-CONVERGED_S, PLAIN_S = 1e-4, 1e-2
-RESOLVED = 0.01
-BATCH = 128
+CONVERGED_S = 1e-4
 LEAST_WAY = 0.1
 """Way, in lengths of the robot, below which errors are relative to it: a robot that hardly moves goes nowhere."""
 
@@ -59,13 +55,6 @@ class Crawler:
             robot.step(reference)
             track.append(robot.state.centre_xy.copy())
         return np.array(track)
-
-    def time(self, step_s: float | None) -> float:
-        """Computing time [s] of a batch of at least ``BATCH`` worlds."""
-        batch = replace(self, gaits=self.gaits * math.ceil(BATCH / len(self.gaits)))
-        begun = time.process_time()
-        batch.run(step_s)
-        return time.process_time() - begun
 
     def way(self, track: FloatArray) -> FloatArray:
         """Way gone (W,) [m], in chords of one gait period."""
@@ -120,42 +109,3 @@ def draw_crawler(seed: int, ground: Ground, n_gaits: int = 1) -> Crawler:
         for _ in range(n_gaits)
     )  # fmt: skip
     return Crawler(spec, gaits)
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Errors (R,) of all resolved runs on one ground, at the robots' own step and at 10 ms."""
-
-    own: FloatArray
-    plain: FloatArray
-    truth: FloatArray
-    """What twice the step changes in the converged runs."""
-    unresolved: int
-    idle: int
-    """Runs that go less than ``LEAST_WAY`` lengths."""
-    steps_s: FloatArray
-    """Own steps (robots,) [s]."""
-    cost: FloatArray
-    """Computing time (robots,) of large batches at the own step, as a multiple of that at 10 ms."""
-
-
-def measure(ground: Ground, n_robots: int, n_gaits: int, first: int = 0, tell: Callable[[str], None] = print) -> Errors:
-    """Run random robots at their own step, at 10 ms, and converged; ``tell`` gets a line for each robot."""
-    rows, unresolved, idle, costs, steps = [], 0, 0, [], []
-    for seed in range(first, first + n_robots):
-        crawler = draw_crawler(seed, ground, n_gaits)
-        truth, doubled = crawler.run(CONVERGED_S), crawler.run(2.0 * CONVERGED_S)
-        plain, own = crawler.run(PLAIN_S), crawler.run()
-        costs.append(crawler.time(None) / crawler.time(PLAIN_S))
-        slack = crawler.error(doubled, truth)
-        keep = slack <= RESOLVED
-        unresolved += int((~keep).sum())
-        idle += int((crawler.way(truth) < LEAST_WAY * crawler.spec.length_m).sum())
-        errors = np.stack([crawler.error(own, truth), crawler.error(plain, truth), slack])
-        rows.append(errors[:, keep])
-        steps.append(crawler.spec.step_s)
-        tell(
-            f"{ground} {seed}: {crawler.spec.n_links} links, step {1e3 * steps[-1]:.3g} ms, largest error "
-            f"{100 * errors[0].max():.2f} %, at 10 ms {100 * errors[1].max():.2f} %"
-        )
-    return Errors(*np.concatenate(rows, axis=1), unresolved, idle, np.array(steps), np.array(costs))

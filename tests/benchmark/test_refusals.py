@@ -1,0 +1,115 @@
+"""What is refused in this room, each in one line that names what was given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from snake_gym.benchmark import evaluate, tune
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Variant
+from snake_gym.benchmark.trainings import training_paths
+from snake_gym.benchmark.tuning import TuningConfig
+from snake_gym.config import ConfigError, dump_yaml
+
+CC = ["--classical-only", "--controllers", "cc", "--episodes", "2"]
+SJC = ["--robot", "resilient_servo", "--controller", "sjc"]
+SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--set", "episode=3"], r"^episode is not a setting; did you mean 'episodes'"),
+        (["--set", "episodes=1e9"], r"^episodes is 1e\+09; expected in \[1, 100000\]"),
+        (["--set", "env.faults.n_max=99"], r"^env.faults.n_max is 99; expected at most 9"),
+        (["--set", "env.fauts.n_max=2"], r"fauts is not a setting.*did you mean 'faults'"),
+        (["--set", "env.time_limit_s=0.3"], r"^env.time_limit_s is 0.3; expected a multiple"),
+        (["--set", "env.observation.columns=[velocity]"], r"velocity of .* no entries in .* needs SnakeGym/Velocity"),
+        (["--set", "references=[pp0]"], r"references is 'pp0'; expected one of cc"),
+        (["--set", "policies={a: runs/none}"], r"runs/none does not exist.* snake-gym train"),
+        (["--robot", "resiliant"], r"robot is 'resiliant'.*did you mean"),
+        (["--robot", "resilient"], r"no tuned parameters for robot resilient .*tune --controller cc --robot resilient"),
+        (["--controllers", "sjk"], r"controller is 'sjk'.*did you mean 'sjc'"),
+        (["--controllers", "a=nowhere.yaml"], r"nowhere.yaml does not exist"),
+        (["--controllers", "cc,cc"], r"two policies are called 'cc'"),
+        (["--policy", "a=x", "--policy", "a=y"], r"two policies are called 'a'"),
+        (["--policy", "=x"], r"expected NAME=PATH"),
+        (["--policy", "ppo=runs/nowhere"], r"runs/nowhere"),
+        (["--policy", f"ppo={SHIPPED}", "--robot", "six.yaml"], r"policy ppo has .* observations.*another robot"),
+        (["--policy", "ppo=half"], r"policy\.safetensors cannot be read: No such file"),
+        (["--json", "."], r"--json is '.', a folder"),
+        (["--out", "/proc/no"], r"/proc/no cannot be written to"),
+        (["--freeze", "--episodes", "2"], r"no other option than --config"),
+        (["--rows", "3"], r"--rows goes with --replay"),
+        (["--replay", "none", "--seed", "3"], r"--replay does not go with --"),
+    ],
+)
+def test_evaluate(words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    dump_yaml({"preset": "resilient_servo", "n_links": 6}, "six.yaml")
+    Path("half").mkdir()
+    (Path("half") / "policy.json").write_text((Path(SHIPPED) / "policy.json").read_text())
+    monkeypatch.setattr("snake_gym.benchmark.comparison.play_all", lambda *_: pytest.fail("played"))
+    with pytest.raises(ConfigError, match=told) as caught:
+        evaluate.main([*([] if "--replay" in words else CC), "--no-pictures", *words])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([*SJC, "--robot", "resilent"], r"--robot is 'resilent'; .* did you mean 'resilient'"),
+        ([*SJC, "--robot", "robot.yaml"], r"robot\.yaml: name is .*; expected letters, digits"),
+        ([*SJC, "--controller", "sjx"], r"--controller is 'sjx'; .* did you mean 'sjc'"),
+        ([*SJC, "--out", "x.txt"], r"--out is 'x.txt'; expected .* .yaml"),
+        ([*SJC, "--out", "/proc/no/x.yaml"], r"/proc/no cannot be written to"),
+        ([*SJC, "--out", "robot.yaml"], r"robot\.yaml exists already; give --overwrite"),
+        ([*SJC, "--set", "fault.n_max=1"], r"env.fault is not a setting"),
+        ([*SJC, "--set", "controller.gain=1"], r"gain is not a setting"),
+        ([*SJC, "--jobs", "2"], r"--jobs and --ray share out several searches; expected --seeds too"),
+        ([*SJC, "--seeds", "2", "--seed", "1"], r"--seed and --seeds are both given; expected one of them"),
+        ([*SJC, "--seeds", "0,2000"], r"seed is 2000; expected in \[0, 1999\]"),
+        ([*SJC, "--seeds", "two"], r"--seeds is 'two'; expected a number of seeds"),
+    ],
+)
+def test_tune(words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    dump_yaml({"preset": "resilient_servo", "name": "../../x"}, "robot.yaml")
+    with pytest.raises(ConfigError, match=told):
+        tune.main(words)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["robot.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("made", "settings", "told"),
+    [
+        (BenchmarkConfig, {"seed": 2**31}, r"seed \+ episodes"),
+        (BenchmarkConfig, {"env": {"robot": "resilient"}}, r"env.robot is not set here"),
+        (BenchmarkConfig, {"env": {"action": {}}}, r"env.action is not set here"),
+        (BenchmarkConfig, {"variants": {"oracle_next": Variant("cc")}}, r"has the name of an oracle; expected another"),
+        (Variant, {"controller": "cc", "gaits": ("a.yaml",), "dither_rad": 0.1}, r"gaits goes with controller"),
+        (TuningConfig, {"worlds": 20}, r"worlds is 20; expected a multiple of population 32, such as 32"),
+        (TuningConfig, {"population": 3}, r"population is 3; expected >= 4"),
+        (TuningConfig, {"seed": 2000}, r"seed is 2000; expected in \[0, 1999\]"),
+        (TuningConfig, {"generations": 400_001}, r"too many for the seeds"),
+    ],
+)
+def test_settings(made: Any, settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        made(**settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("nothing_*", r"ppo=nothing_.* fits no path"),
+        ((), r"policies.ppo is an empty list"),
+        ("", r"policies.ppo is ''; expected a path"),
+        (("a", "a"), r"has a 2 times"),
+    ],
+)
+def test_paths_of_trainings(given: Any, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        training_paths("ppo", given)
