@@ -407,7 +407,7 @@ def test_the_top_level_scripts_hold_no_logic() -> None:
         ("snake_gym.registry", "import snake_gym.envs", "imports snake_gym.envs"),
         ("snake_gym.robot.spec", "import snake_gym\nsnake_gym.make_waypoints(3)", "uses snake_gym.make_waypoints"),
         ("snake_gym.hardware.bus.exchange", "import snake_gym.hardware.safety.guard", "imports snake_gym.hardware"),
-        ("snake_gym.hardware.safety.guard", "import snake_gym.hardware.commands.log", "imports the program"),
+        ("snake_gym.hardware.safety.guard", "import snake_gym.hardware.commands.run", "imports the program"),
         ("snake_gym.newcomer.x", "import snake_gym.robot", "imports snake_gym.robot"),
         ("snake_gym.agents.training", "eval('1')", "calls eval"),
         ("snake_gym.agents.training", "pickle.load(f)", "calls pickle.load"),
