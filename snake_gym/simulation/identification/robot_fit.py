@@ -20,8 +20,8 @@ from snake_gym.simulation.identification.fit import SensorNoise, identify
 from snake_gym.simulation.identification.robot_replay import fine
 from snake_gym.simulation.identification.run_log import RunLog
 
-_NOISE = SensorNoise(position_m=0.004, heading_rad=0.01, joint_rad=0.002)
-"""Of a usual pose source and a 12-bit encoder."""
+_WEIGHTS = SensorNoise(position_m=0.1, heading_rad=0.2, joint_rad=0.2)
+"""Misses that count alike: of a model that lacks something, rather than of sensors, or joints would decide alone."""
 _DELAY_START_S = 0.01
 _GROUPS = 3
 """A field with more different numbers than this is not identified."""
@@ -90,7 +90,7 @@ def identify_robot(
         only = [one for one in coefficients if one.places[0].path.startswith("friction.")]
         found = identify(logs, step, only, "avs", n_threads=1)
     else:
-        found = identify(logs, step, coefficients, "least_squares", _NOISE, 1, delay_start_s=_DELAY_START_S)
+        found = identify(logs, step, coefficients, "least_squares", _WEIGHTS, 1, delay_start_s=_DELAY_START_S)
     named = replace(
         found.spec, name=f"{spec.name}_identified", control_dt_s=spec.control_dt_s, sim_dt_s=spec.sim_dt_s,
         integrator=spec.integrator,
