@@ -146,7 +146,7 @@ class Bench:
         """The bus at another rate."""
         self.bus.poll()  # what was sent before went at the rate before
         self.bus.baud = baud
-        return ServoBus(self.bus.host_transport(), baud, self.clock, retries=1)
+        return ServoBus(self.bus.host_transport(), baud, self.clock)
 
     def angle(self, joint: int) -> float:
         self.bus.poll()
