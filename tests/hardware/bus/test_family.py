@@ -123,7 +123,7 @@ def test_a_family_goes_to_another_process_as_plain_data() -> None:
         (lambda: find_family(":FAMILY"), "is ':FAMILY'; expected module:NAME"),
         (lambda: find_family("no_such_module:FAMILY"), "No module named 'no_such_module'"),
         (lambda: find_family("snake_gym.hardware.bus.feetech:math"), "is a module; expected a ServoFamily"),
-        (lambda: replace(FEETECH, registers=FEETECH.registers[5:]), "registers lack model"),
+        (lambda: replace(FEETECH, registers=FEETECH.registers[5:]), "registers lack id, model"),
         (lambda: replace(FEETECH, registers=(*FEETECH.registers, Register("twice", 86))), "'twice' begins at 86"),
         (lambda: register_servo_family(replace(FEETECH, name="copy")), "STS3215 are of family 'feetech' already"),
     ],
