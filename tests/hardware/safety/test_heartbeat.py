@@ -186,3 +186,5 @@ def test_a_wiggle_that_hangs_opens_the_relay(port: EmulatedPort, board: Board, t
         assert not is_limp(port), "it has been on its way for a second"
         wait_until(lambda: is_limp(port))
         assert not board.watchdog.closed
+        process.kill()
+        process.communicate(timeout=20)
