@@ -186,8 +186,8 @@ def gap(options: argparse.Namespace) -> None:
         ]  # fmt: skip
         sets = [word for pair in words for word in ("--set", pair)]
         config = str(ROOT / "configs/hardware/sts3215.yaml")
-        command = ["log", "--config", config, "--seconds", "12", "--log", logs[name], "--plain"]
-        if hardware([*command, "--controller", "cc", *sets]):
+        command = ["run", "--config", config, "--time", f"{options.log_seconds:g}", "--targets", "1000,0"]
+        if hardware([*command, "--log", logs[name], *sets]):
             sys.exit(f"the gait {name} could not be logged")
     found, numbers = folder / "mine.yaml", folder / "found.json"
     seen = [logs[name] for name in SEEN]

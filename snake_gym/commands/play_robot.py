@@ -75,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
     window = RobotWindow(spec, f"{spec.name} on {port}")
     try:
         driver = WindowDriver(window, gaits, f"{spec.name} on {port}", in_real_time=port != "memory")
-        code = drive(config, plan, options.log, options.plain, driver)
+        code = drive(config, plan, options.log, driver)
         if options.screenshot is not None:
             write_atomic(options.screenshot, window.png())
     finally:

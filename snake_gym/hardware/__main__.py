@@ -28,8 +28,7 @@ COMMANDS = {
     "wiggle": "move servos a few degrees and back, to see that they are alive",
     "run": "run a policy file or a classical controller on the robot",
     "estop": "stop the robot: torque off, and nothing moves until the stop is cleared",
-    "log": "record the robot, limp or under a controller",
-    "replay": "set a log beside the simulation, and identify the robot from it",
+    "replay": "compare a log with the simulation, and identify the robot from it",
     "emulate": "an emulated robot on a serial port",
     "camera": "look through the camera of the pose source",
 }

@@ -22,7 +22,6 @@ from snake_gym.simulation.fault_kinds import JOINT_KINDS
 
 WAYPOINTS = "SnakeGym/Waypoints-v0"
 TASK = '''
-from dataclasses import dataclass
 from snake_gym import register_task
 from snake_gym.tasks.waypoints import WaypointsConfig
 

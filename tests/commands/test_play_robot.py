@@ -85,7 +85,7 @@ def test_a_drive_steers_changes_gaits_without_jumps_and_ends_with_the_window(
     ]  # fmt: skip
     seen = person(script)
     log, latch, png = tmp_path / "drive.jsonl", tmp_path / "estop", tmp_path / "drive.png"
-    words = ["cc", "sjc", "cpg", "--latch", str(latch), "--log", str(log), "--plain", "--screenshot", str(png)]
+    words = ["cc", "sjc", "cpg", "--latch", str(latch), "--log", str(log), "--screenshot", str(png)]
     code, told = main(words), capsys.readouterr().out
     assert code == 0, told
     assert texts == ["gait cpg   pace 100 %   left 80 %"] and png.read_bytes()[:4] == b"\x89PNG"
@@ -114,7 +114,7 @@ def test_the_modes_of_a_spatial_robot_are_driven(
     seen = person(script)
     config = str(ROOT / "configs/hardware/snake_robot_iii.yaml")
     log, png = tmp_path / "drive.jsonl", tmp_path / "drive.png"
-    words = ["swl", "ARL", "--config", config, "--set", "controller.frequency_rad_s=0.9", "--plain"]
+    words = ["swl", "ARL", "--config", config, "--set", "controller.frequency_rad_s=0.9"]
     words += ["--latch", str(tmp_path / "estop"), "--log", str(log), "--screenshot", str(png)]
     code, told = main(words), capsys.readouterr().out
     assert code == 0, told
@@ -138,7 +138,7 @@ def test_a_gamepad_drives_and_its_button_stops_the_robot(
         (3, post("JOYBUTTONDOWN", instance_id=3, button=0)), (20, post("JOYBUTTONDOWN", instance_id=3, button=1)),
     ])  # fmt: skip
     latch = tmp_path / "estop"
-    words = ["--latch", str(latch), "--log", "none", "--plain"]
+    words = ["--latch", str(latch), "--log", "none"]
     assert main(words) == 1
     assert "emergency stop: the stop button of the gamepad was pressed" in capsys.readouterr().out
     (driver,) = seen
@@ -156,7 +156,7 @@ def test_a_window_that_loses_the_focus_makes_the_robot_stand(person: Any, tmp_pa
         paces.append((seen[0].helm.pace, seen[0].message))
 
     seen = person([(1, press("up", "up")), (4, look), (5, post("WINDOWFOCUSLOST")), (7, look), (8, press("escape"))])
-    assert main(["cc", "--latch", str(tmp_path / "estop"), "--log", "none", "--plain"]) == 0
+    assert main(["cc", "--latch", str(tmp_path / "estop"), "--log", "none"]) == 0
     assert paces == [(0.2, ""), (0.0, "the window has lost the focus: the robot stands")]
 
 
@@ -169,7 +169,7 @@ def words_for(port: str, folder: Path) -> list[str]:
     joints = straight_chain(range(1, 10), 1.5).joints
     Calibration(tuple(replace(joint, held=held) for joint in joints)).save(folder / "snake.json")
     return [
-        "cc", "--port", port, "--calibration", str(folder / "snake.json"), "--latch", str(folder / "estop"), "--plain",
+        "cc", "--port", port, "--calibration", str(folder / "snake.json"), "--latch", str(folder / "estop"),
         "--log", "none", "--set", "safety.lost_after_s=5",
     ]  # fmt: skip
 

@@ -1,19 +1,35 @@
-"""Tests let robots die; what they leave behind must not alarm whoever stops a real one on this machine."""
+"""Nine emulated servos, and patience: servos are a thread of the tests' process, which may be busy."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.commands import options
+from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.safety.emergency_stop import find_locks
+from tests.hardware.rig import serve
+
+
+@pytest.fixture
+def port() -> Iterator[EmulatedPort]:
+    """Servos 1 to 9 behind a serial device, in this process and in real time."""
+    with serve(range(1, 10)) as emulated:
+        yield emulated
+
+
+@pytest.fixture
+def latch(tmp_path: Path) -> str:
+    return str(tmp_path / "estop")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_locks_stay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests let robots die; what they leave behind must not alarm whoever stops a real one on this machine."""
     yield
     for lock in find_locks():
         if lock.latch.is_relative_to(tmp_path_factory.getbasetemp()):
@@ -22,7 +38,7 @@ def no_locks_stay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def servos_get_their_turn() -> Iterator[None]:
-    """Servos are a thread of this process and have 4 ms to answer; Python lets other threads keep it for 5 ms."""
+    """Servos have 4 ms to answer; Python lets other threads keep the process for 5 ms."""
     usual_s = sys.getswitchinterval()
     sys.setswitchinterval(5e-4)
     yield
@@ -31,5 +47,5 @@ def servos_get_their_turn() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Longer waits for answers than 20 ms: the servos are a thread of this process, which may be busy."""
+    """Longer waits for answers than 20 ms."""
     monkeypatch.setattr(options, "_PATIENT", LineTiming(latency_s=0.1))

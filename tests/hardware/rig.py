@@ -1,55 +1,175 @@
-"""A chain of emulated servos on a bus in memory, on a clock that only moves when somebody waits."""
+"""Emulated servos for tests: on a bus in memory, whose clock only moves when somebody waits, or on a pseudo terminal in
+real time; with a driver, and with all that moves a robot.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from snake_gym.config.settings import NonNegative, Share
 from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.exchange import LineTiming
+from snake_gym.hardware.bus.protocol import Packet, build, wire_time_s
 from snake_gym.hardware.bus.servo_bus import ServoBus
-from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, WireFaults
+from snake_gym.hardware.bus.transport import PortGone
+from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration, ServoSettings, straight_chain
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, HostEnd, WireFaults
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.servo_body import ServoBody
-from tests.hardware.adapter_faults import FaultyBus
 
 QUICK = SafetyLimits(ramp_time_s=0.05)
 
 
-class Rig:
-    """Emulated servos 1..n, their bus, a calibration that fits, and a ``ServoBody`` on it all."""
+@dataclass
+class AdapterFaults(WireFaults):
+    """Faults of the wire and of the adapter, and those that are ordered whatever the rates."""
+
+    late: Share = 0.0
+    """Probability that an answer is delayed, as by a stalled adapter; the line itself is free."""
+    merged: Share = 0.0
+    """Probability that an answer is held back and handed over together with the next one."""
+    wrong_id: Share = 0.0
+    """Probability that an answer carries another servo's ID and a right checksum."""
+    late_min_s: NonNegative = 0.02
+    late_max_s: NonNegative = 0.05
+
+    def check(self) -> None:
+        super().check()
+        self._ordered: list[tuple[str, int]] = []
+
+    def order(self, name: str, servo_id: int) -> None:
+        """Cause the fault in the next answer of that servo."""
+        self._ordered.append((name, servo_id))
+
+    def happens(self, name: str, servo_id: int) -> bool:
+        if (name, servo_id) in self._ordered:
+            self._ordered.remove((name, servo_id))
+            self.counts[name] += 1
+            return True
+        return self._happens(name)
+
+    def delay_s(self) -> float:
+        return float(self._rng.uniform(self.late_min_s, self.late_max_s))
+
+
+class FaultyBus(EmulatedBus):
+    """Emulated bus behind an adapter with ``AdapterFaults``."""
+
+    faults: AdapterFaults
+
+    def __init__(self, servos: Any, faults: WireFaults | None = None, **more: Any) -> None:
+        told = {} if faults is None else {name: getattr(faults, name) for name in ("lost", "corrupted", "seed")}
+        self._held = b""
+        super().__init__(servos, faults=faults if isinstance(faults, AdapterFaults) else AdapterFaults(**told), **more)
+
+    def _deliver(self, servo_id: int, answer: bytes, end_s: float) -> None:
+        faults = self.faults
+        if faults.happens("lost", servo_id):
+            return
+        if faults.happens("wrong_id", servo_id):
+            answer = build((servo_id + 1) % 0xFD, answer[4], answer[5:-1])
+        if faults.happens("corrupted", servo_id):
+            answer = faults._corrupt(answer)
+        delay_s = faults.delay_s() if faults.happens("late", servo_id) else 0.0
+        held, self._held = self._held + answer, b""
+        if faults.happens("merged", servo_id):
+            self._held = held
+            return
+        self._outbox.add(end_s - wire_time_s(len(held), self.baud) + delay_s, held)
+
+    def _execute(self, packet: Packet, at_s: float) -> None:
+        super()._execute(packet, at_s)
+        if self._held:
+            self._outbox.add(self._answers_end_s, self._held)
+            self._held = b""
+
+
+class Spy:
+    """A transport that keeps what is written to it."""
+
+    def __init__(self, end: HostEnd) -> None:
+        self.end = end
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+        self.end.write(data)
+
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        return self.end.read(max_bytes, timeout_s)
+
+    def close(self) -> None:
+        self.end.close()
+
+
+class Bench:
+    """Servos in memory, given by their IDs or as they are, and a driver; ``more``: arguments of the bus."""
 
     def __init__(
-        self,
-        folder: Path,
-        n: int = 4,
-        limits: SafetyLimits = QUICK,
-        faults: WireFaults | None = None,
-        zero_steps: int = 2048,
-        direction: int = 1,
-    ) -> None:
-        self.plant = FirstOrderPlant(n, joint_angle=[0.1 * k for k in range(n)])
-        self.servos = [EmulatedServo(k + 1, zero_steps=zero_steps, direction=direction) for k in range(n)]
-        self.bus = FaultyBus(self.servos, faults, plant=self.plant)
+        self, servos: Sequence[int | EmulatedServo], plant: FirstOrderPlant | None = None, retries: int = 2,
+        timing: LineTiming | None = None, reopens: bool = True, **more: Any,
+    ) -> None:  # fmt: skip
+        self.servos = [EmulatedServo(one) if isinstance(one, int) else one for one in servos]
+        self.plant = plant or FirstOrderPlant(len(servos))
+        self.bus = FaultyBus(self.servos, plant=self.plant, **more)
         self.clock = self.bus.clock
-        self.driver = ServoBus(self.bus.host_transport(), clock=self.clock, reopen=self.bus.host_transport)
-        self.calibration = Calibration(
-            tuple(JointCalibration(k + 1, direction, zero_steps, -1.2, 1.2) for k in range(n)), "STS3215"
-        )
-        self.stop = EmergencyStop(folder / "estop")
-        self.body = ServoBody(self.driver, self.calibration, limits, stop=self.stop)
+        self.spy = Spy(self.bus.host_transport())
+        reopen = self._reopen if reopens else None
+        self.driver = ServoBus(self.spy, self.bus.baud, self.clock, timing, retries, reopen)
+
+    def _reopen(self) -> Spy:
+        self.spy.end = self.bus.host_transport()
+        return self.spy
+
+    def now(self) -> float:
+        return self.clock.now()
+
+    def wait(self, duration_s: float) -> None:
+        """Let time pass; what arrives meanwhile waits in the host's buffer."""
+        self.clock.sleep(duration_s)
+        with suppress(PortGone):
+            self.spy.end.listen()
+        self.bus.advance_to(self.now())
+
+    def open(self, baud: int) -> ServoBus:
+        """The bus at another rate."""
+        self.bus.poll()  # what was sent before went at the rate before
+        self.bus.baud = baud
+        return ServoBus(self.bus.host_transport(), baud, self.clock)
+
+    def angle(self, joint: int) -> float:
+        self.bus.poll()
+        return float(self.plant.joint_angle()[joint])
 
     def torque_on(self) -> list[bool]:
         self.bus.poll()
         return [servo.memory.get("torque_enable") == 1 for servo in self.servos]
+
+
+class Rig(Bench):
+    """Servos 1..n, a calibration that fits, and a ``ServoBody`` on them."""
+
+    def __init__(
+        self, folder: Path, n: int = 4, limits: SafetyLimits = QUICK, zero_steps: int = 2048, direction: int = 1,
+        plant: FirstOrderPlant | None = None, **more: Any,
+    ) -> None:  # fmt: skip
+        servos = [EmulatedServo(k + 1, zero_steps=zero_steps, direction=direction) for k in range(n)]
+        super().__init__(servos, plant or FirstOrderPlant(n, joint_angle=[0.1 * k for k in range(n)]), **more)
+        joints = tuple(JointCalibration(k + 1, direction, zero_steps, -1.2, 1.2) for k in range(n))
+        self.calibration = Calibration(joints, "STS3215", 4096)
+        self.stop = EmergencyStop(folder / "estop")
+        self.body = ServoBody(self.driver, self.calibration, limits, stop=self.stop)
 
     def run(self, seconds: float, reference: np.ndarray, period_s: float = 0.1) -> None:
         """Command ``reference`` every ``period_s`` for so long."""
@@ -60,9 +180,25 @@ class Rig:
             self.body.run_until(when)
 
 
-def serve(servos: Sequence[EmulatedServo], plant: FirstOrderPlant | None = None) -> EmulatedPort:
+def serve(servos: Sequence[int | EmulatedServo], plant: FirstOrderPlant | None = None) -> EmulatedPort:
     """Servos on a pseudo terminal, in real time: easy on a busy machine."""
-    return EmulatedPort(EmulatedBus(servos, plant, clock=MonotonicClock(), step_s=0.01))
+    made = [EmulatedServo(one) if isinstance(one, int) else one for one in servos]
+    return EmulatedPort(EmulatedBus(made, plant, clock=MonotonicClock(), step_s=0.01))
+
+
+def torque_on(port: EmulatedPort) -> list[bool]:
+    """Of the registers: also of servos that do not answer now, and would go on once they do."""
+    with port.bus.lock:
+        return [servo.memory.get("torque_enable") == 1 for servo in port.bus.servos]
+
+
+def write_calibration(path: Path, servos: Sequence[EmulatedServo]) -> None:
+    """The file of straight joints with these servos, as ``calibrate`` would write it."""
+    names = [one.name for one in fields(ServoSettings)]
+    held = [ServoSettings(**{name: servo.memory.get(name) for name in names}) for servo in servos]
+    chain = straight_chain([servo.id for servo in servos], 1.5, servos[0].model.name)
+    joints = (replace(joint, held=one) for joint, one in zip(chain.joints, held, strict=True))
+    replace(chain, joints=tuple(joints)).save(path)
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> float:
@@ -82,7 +218,7 @@ def ending(process: subprocess.Popen[Any]) -> Iterator[None]:
     except BaseException:
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None:
-                with suppress(OSError):
+                with contextlib.suppress(OSError):
                     pipe.close()
         raise
     finally:

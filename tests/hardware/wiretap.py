@@ -1,4 +1,4 @@
-"""A wire between a driver and a servo bus, that keeps what the driver sends and asks the servos itself.
+"""A wire between a driver and emulated servos, that keeps what the driver sends.
 
 It shares no code with the driver: a pseudo terminal, bytes, and the packets' layout (FF FF ID LEN INSTRUCTION PARAMS
 CHECKSUM) as Feetech's memory table has it.
@@ -14,11 +14,13 @@ import termios
 import threading
 import time
 import tty
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
-TORQUE_ENABLE, GOAL_POSITION, PRESENT_POSITION = 40, 42, 56
-_READ, _WRITE, _SYNC_WRITE = 0x02, 0x03, 0x83
+from snake_gym.hardware.emulator.port import EmulatedPort
+
+TORQUE_ENABLE, GOAL_POSITION = 40, 42
+_WRITE, _SYNC_WRITE = 0x03, 0x83
 
 
 class Written(NamedTuple):
@@ -45,22 +47,20 @@ class Written(NamedTuple):
 
 
 class Wiretap(contextlib.AbstractContextManager["Wiretap"]):
-    """A second port for the bus on ``bus_port``; use it as a context."""
+    """A second device, ``port``, for the servos on ``bus``; use it as a context."""
 
-    def __init__(self, bus_port: str) -> None:
+    def __init__(self, bus: EmulatedPort) -> None:
         self._ours, self._theirs = pty.openpty()
         tty.setraw(self._theirs)
         self.port = os.ttyname(self._theirs)
         """What the driver opens."""
-        self._bus = os.open(bus_port, os.O_RDWR | os.O_NOCTTY)
+        self._bus = os.open(bus.port, os.O_RDWR | os.O_NOCTTY)
         tty.setraw(self._bus)
         settings = termios.tcgetattr(self._bus)
         settings[4] = settings[5] = termios.B1000000
         termios.tcsetattr(self._bus, termios.TCSANOW, settings)
         self.written: list[Written] = []
         self._rest = b""
-        self._heard = b""
-        self._asks = False
         self._lock = threading.Lock()
         self._wake, self._woken = os.pipe()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -75,41 +75,12 @@ class Wiretap(contextlib.AbstractContextManager["Wiretap"]):
         for descriptor in (self._ours, self._theirs, self._bus, self._wake, self._woken):
             os.close(descriptor)
 
-    def read(self, servo_id: int, address: int, n_bytes: int, seconds: float = 10.0) -> bytes:
-        """Registers as the servo itself says; only while no driver talks."""
-        body = bytes((servo_id, 4, _READ, address, n_bytes))
-        give_up = time.monotonic() + seconds
-        while time.monotonic() < give_up:
-            with self._lock:
-                self._heard, self._asks = b"", True
-            os.write(self._bus, b"\xff\xff" + body + bytes((~sum(body) & 0xFF,)))
-            until = time.monotonic() + 0.3
-            while time.monotonic() < until:
-                with self._lock:
-                    heard = self._heard
-                start = heard.find(bytes((0xFF, 0xFF, servo_id, n_bytes + 2)))
-                packet = heard[start : start + 6 + n_bytes] if start >= 0 else b""
-                if len(packet) == 6 + n_bytes and ~sum(packet[2:-1]) & 0xFF == packet[-1]:
-                    with self._lock:
-                        self._asks = False
-                    return packet[5:-1]
-                time.sleep(0.002)
-        raise AssertionError(f"servo {servo_id} does not answer")
-
-    def torque(self, ids: Sequence[int]) -> list[int]:
-        """``torque_enable`` of each servo."""
-        return [self.read(one, TORQUE_ENABLE, 1)[0] for one in ids]
-
-    def positions(self, ids: Sequence[int]) -> list[int]:
-        """Present positions [steps]."""
-        return [int.from_bytes(self.read(one, PRESENT_POSITION, 2), "little") for one in ids]
-
     def torqued(self) -> list[Written]:
         """What switched a servo's torque on."""
         with self._lock:
             return [one for one in self.written if one.gives_torque]
 
-    def torque_off_s(self, ids: Sequence[int], after_s: float, seconds: float = 10.0) -> float:
+    def torque_off_s(self, ids: Collection[int], after_s: float, seconds: float = 10.0) -> float:
         """Wait until every servo has been told torque off after ``after_s`` and nothing else since; when that was."""
         give_up = time.monotonic() + seconds
         while time.monotonic() < give_up:
@@ -126,17 +97,13 @@ class Wiretap(contextlib.AbstractContextManager["Wiretap"]):
             if self._wake in readable:
                 return
             for source, sink in ((self._ours, self._bus), (self._bus, self._ours)):
-                if source not in readable:
-                    continue
-                with contextlib.suppress(OSError):
-                    data = os.read(source, 4096)
-                    with self._lock:
+                if source in readable:
+                    with contextlib.suppress(OSError):
+                        data = os.read(source, 4096)
                         if source == self._ours:
-                            self._note(data)
-                        elif self._asks:
-                            self._heard += data
-                            continue
-                    os.write(sink, data)
+                            with self._lock:
+                                self._note(data)
+                        os.write(sink, data)
 
     def _note(self, data: bytes) -> None:
         """Take the whole packets out of what the driver has sent."""

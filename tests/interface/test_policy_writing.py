@@ -150,7 +150,7 @@ def test_the_file_plays_in_an_evaluation_and_on_emulated_servos(tmp_path: Path) 
     plan, wanted = plan_run(config), []
     for policy in (plan.policy, TorchPolicy()):
         log = tmp_path / f"{len(wanted)}.jsonl"
-        assert drive(config, plan._replace(policy=policy), str(log), plain=True) == 0
+        assert drive(config, plan._replace(policy=policy), str(log)) == 0
         lines = [json.loads(line) for line in log.read_text().splitlines()]
         wanted.append([line["wanted"] for line in lines if line["kind"] == "step"])
     assert np.abs(wanted[0]).max() > 0.3 and len(wanted[0]) >= 4

@@ -29,12 +29,7 @@ class Instruction(IntEnum):
     PING = 0x01
     READ = 0x02
     WRITE = 0x03
-    REG_WRITE = 0x04
-    ACTION = 0x05
-    FACTORY_RESET = 0x06
     REBOOT = 0x08
-    CLEAR_TURNS = 0x0A
-    CALIBRATE_OFFSET = 0x0B
     SYNC_READ = 0x82
     SYNC_WRITE = 0x83
 

@@ -171,15 +171,13 @@ class ServoBus:
         ids: Sequence[int],
         position_steps: Sequence[int],
         speed: int | Sequence[int] = 0,
-        acceleration: int | Sequence[int] = 0,
     ) -> bool:
         """Send goals to all servos at once, unacknowledged and never repeated. Return False if the port is gone."""
         _check_ids(ids)
         counts = {
             name: [told] * len(ids) if isinstance(told, int) else [int(one) for one in told]
-            for name, told in
-            {"goal_position": position_steps, "goal_speed": speed, "acceleration": acceleration}.items()
-        }  # fmt: skip
+            for name, told in {"goal_position": position_steps, "goal_speed": speed}.items()
+        }
         for name, told in counts.items():
             if len(told) != len(ids):
                 raise ValueError(f"{len(told)} values of {name} for {len(ids)} servos")

@@ -7,73 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import grp
 import os
-import pwd
 import select
-import stat
-from pathlib import Path
 from typing import Protocol
 
 import serial
 
-from snake_gym.config import nearest
-
-_MOST_NAMED = 8
-"""Most serial ports named in a message."""
 _WRITE_TIMEOUT_S = 0.5
 
 
 class PortGone(OSError):
     """Port that cannot be opened or has vanished."""
-
-
-class PortNotOpened(PortGone):
-    """Port that cannot be opened. The reason is determined only for the message, since a lost port is tried often."""
-
-    def __init__(self, port: str, fault: Exception) -> None:
-        super().__init__(port)
-        self.port, self._fault = port, fault
-
-    def __str__(self) -> str:
-        return f"cannot open {self.port}: {self._reason()}"
-
-    def _reason(self) -> str:
-        code = getattr(self._fault, "errno", None)
-        if code in (errno.ENOENT, errno.ENOTDIR):
-            if os.path.islink(self.port):
-                return "it is a link to a port that has gone (an emulator that has ended?)"
-            return f"it does not exist; {_offer_ports(self.port)}"
-        if code in (errno.EAGAIN, errno.EBUSY):
-            return "another program uses it (a run or scan still going?)"
-        if code in (errno.EACCES, errno.EPERM):
-            return f"you may not read and write it; {_offer_group(self.port)}"
-        if os.path.exists(self.port) and not Path(self.port).is_char_device():
-            return f"it is no serial device; {_offer_ports(self.port)}"
-        return " ".join(str(self._fault).split())
-
-
-def _offer_ports(port: str) -> str:
-    """Return advice: the device in the same folder that was probably meant, or the existing serial ports."""
-    from serial.tools.list_ports import comports
-
-    folder, found = Path(port).parent, sorted(one.device for one in comports())
-    if folder != Path("/dev"):  # there, similar names mean other devices
-        with contextlib.suppress(OSError):
-            guess = nearest(Path(port).name, [one.name for one in folder.iterdir() if one.is_char_device()])
-            if guess is not None:
-                return f"did you mean {str(folder / guess)!r}?"
-    return f"serial ports found: {', '.join(found[:_MOST_NAMED]) or 'none'}"
-
-
-def _offer_group(port: str) -> str:
-    """Return advice on how this user may open the port."""
-    with contextlib.suppress(OSError, KeyError):
-        told = os.stat(port)
-        if told.st_mode & stat.S_IRGRP and told.st_mode & stat.S_IWGRP:
-            return f"join the group that owns it ({grp.getgrgid(told.st_gid).gr_name}) and log in anew"
-        return f"expected its owner, {pwd.getpwuid(told.st_uid).pw_name}"
-    return "expected its owner"
 
 
 class Transport(Protocol):
@@ -97,7 +41,7 @@ class SerialTransport:
     mode is switched on: an FTDI chip otherwise holds bytes back for 16 ms.
 
     Raises:
-        PortNotOpened: the port does not exist, is in use or may not be opened.
+        PortGone: the port does not exist, is in use or may not be opened.
     """
 
     def __init__(self, port: str, baud: int) -> None:
@@ -105,7 +49,7 @@ class SerialTransport:
         try:
             self._serial = serial.Serial(port, baud, timeout=0, write_timeout=0, exclusive=True)
         except (OSError, ValueError) as error:  # SerialException is an OSError
-            raise PortNotOpened(port, error) from None
+            raise PortGone(f"cannot open {port}: {_reason(error)}") from None
         self._fd = self._serial.fileno()
         # Not every driver has it, a pseudo terminal never.
         with contextlib.suppress(OSError, ValueError, NotImplementedError, AttributeError):
@@ -144,6 +88,13 @@ class SerialTransport:
         self._fd = -1
         with contextlib.suppress(OSError):
             self._serial.close()
+
+
+def _reason(error: Exception) -> str:
+    code = getattr(error, "errno", None)
+    if code in (errno.EAGAIN, errno.EBUSY):
+        return "another program uses it (a run or scan still going?)"
+    return os.strerror(code) if code else " ".join(str(error).split())
 
 
 def _gone(port: str, error: Exception) -> PortGone:

@@ -40,25 +40,12 @@ class FoundServo(NamedTuple):
     temperature_c: float
 
 
-def scan(
-    open_bus: Callable[[int], ServoBus],
-    bauds: Iterable[int],
-    ids: Iterable[int],
-    progress: Callable[[int, int], None] | None = None,
-) -> list[FoundServo]:
-    """Return all servos that answer a ping, at each of ``bauds``.
-
-    Args:
-        open_bus: opens the bus at a baud rate; closed here.
-        progress: called with (baud, id) before each ping.
-    """
+def scan(open_bus: Callable[[int], ServoBus], bauds: Iterable[int], ids: Sequence[int]) -> list[FoundServo]:
+    """Return all servos that answer a ping, at each of ``bauds``; ``open_bus`` opens the bus at a baud rate."""
     found: list[FoundServo] = []
-    wanted = list(ids)
     for baud in bauds:
         with closing(open_bus(baud)) as bus:
-            for servo_id in wanted:
-                if progress is not None:
-                    progress(baud, servo_id)
+            for servo_id in ids:
                 info = bus.ping(servo_id)
                 if info is not None:
                     found.append(_look_at(bus, baud, info))
@@ -274,7 +261,7 @@ class StoppedError(ProcedureError):
 
 
 def never() -> str | None:
-    """Return None: nobody stops the procedure."""
+    """Return None: nobody stops what moves."""
     return None
 
 

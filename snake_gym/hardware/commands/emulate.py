@@ -71,7 +71,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--mounting", type=int, metavar="SEED", help="servos put on at random, as by hand: calibrate them")
     add("--single", action="store_true", help="one loose servo, new from the factory (id 1)")
     add("--pose-port", type=int, default=47800, help="UDP port for the true pose; 0: none (%(default)s)")
-    add("--seconds", type=float, help="end after so long; default: at Ctrl-C")
 
 
 def mounted_at_random(calibration: Calibration, seed: int) -> Calibration:
@@ -91,8 +90,6 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--mounting is {options.mounting}; expected a seed >= 0")
     if not 0 <= options.pose_port <= _LAST_PORT:
         raise ConfigError(f"--pose-port is {options.pose_port}; expected 1 to {_LAST_PORT}, or 0 for none")
-    if options.seconds is not None and not options.seconds > 0.0:
-        raise ConfigError(f"--seconds is {options.seconds:g}; expected > 0")
     config = read_settings(options)
     connection, spec = config.connection, robot_of(config)
     rates, mounting = find_family(connection.family).baud_rates, None
@@ -124,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
         example = f"{PROGRAM} scan --port {shlex.quote(port.port)}"
         example += "" if connection.baud == rates[0] else f" --baud {connection.baud}"
         print(f"try: {example}\nlines on standard input are what the world does (help)", flush=True)
-        world.live(options.seconds)
+        world.live()
     return 0
 
 
@@ -160,13 +157,12 @@ class World:
     def _end(self, number: int, frame: FrameType | None) -> None:
         self._ends = True
 
-    def live(self, seconds: float | None) -> None:
-        """Run until the time is over, somebody says quit, or a signal comes."""
-        give_up = math.inf if seconds is None else time.monotonic() + seconds
+    def live(self) -> None:
+        """Run until somebody says quit, or a signal comes."""
         source, turn_s = standard_input(), 1.0 / _POSE_HZ
         lines = None if source < 0 else TypedLines(source)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
-            while not self._ends and time.monotonic() < give_up:
+            while not self._ends:
                 line = None
                 try:
                     if lines is None:

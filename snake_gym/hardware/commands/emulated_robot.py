@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -41,22 +40,10 @@ def emulate(config: ConnectionConfig, spec: AnyRobot, calibration: Calibration, 
     if shape is not None and shape.shape != (spec.n_joints,):
         raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
     make = load_named(told.plant or plant_of_ours, "connection.emulated.plant")
-    start = (spec, shape, told.head_angle_rad, told.point_xy_m)
     try:
-        inspect.signature(make).bind(*start)
-    except TypeError as error:
-        raise ConfigError(
-            f"connection.emulated.plant is {told.plant!r}: {error}; expected the name of a class, as {plant_of_ours}"
-        ) from None
-    try:
-        plant: ServoPlant = make(*start)
+        plant: ServoPlant = make(spec, shape, told.head_angle_rad, told.point_xy_m)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    if not hasattr(plant, "advance"):
-        raise ConfigError(
-            f"connection.emulated.plant is {told.plant!r}, which makes a {type(plant).__name__}; expected the name of "
-            f"a class, as {plant_of_ours}"
-        )
     if told.plant is None and isinstance(spec, RobotSpec):
         plant.is_solid = told.solid  # type: ignore[attr-defined]
     if clock is not None:
@@ -74,4 +61,4 @@ def emulate(config: ConnectionConfig, spec: AnyRobot, calibration: Calibration, 
             told.command_delay_s, told.angle_noise_rad, told.rate_noise_rad_s, told.seed + joint.servo_id
         )
     faults = WireFaults(lost=told.lost, corrupted=told.corrupted, seed=told.seed)
-    return EmulatedBus(servos, plant, clock, faults, config.baud, supply_ohm=told.supply_ohm)
+    return EmulatedBus(servos, plant, clock, faults, config.baud)

@@ -28,10 +28,7 @@ _OBEYS_S = 1.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--clear", action="store_true", help="allow motion again")
-    what.add_argument("--status", action="store_true", help="say whether it is tripped; exit code 1 if it is")
-    parser.add_argument("--reason", default="the command estop", help="kept in the latch (%(default)s)")
+    parser.add_argument("--clear", action="store_true", help="allow motion again")
     parser.add_argument("--latch", metavar="FILE", help="file of the stop (this user's, and those of all runs)")
     parser.add_argument("--wait", type=float, default=3.0, metavar="S", help="for torque off (%(default)s)")
 
@@ -43,9 +40,6 @@ def run(options: argparse.Namespace) -> int:
     stop = EmergencyStop(latch)
     if options.clear:
         return _clear(stop, latch)
-    if options.status:
-        print(f"tripped: {stop.reason}" if stop.tripped else "not tripped")
-        return int(stop.tripped)
     begun_s = time.monotonic()
     locks: dict[Path, PortLock] = {}
     tripped: dict[Path, bool] = {}
@@ -53,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         locks |= {lock.path: lock for lock in find_locks(latch)}
         for one in [stop.latch.absolute(), *(lock.latch for lock in locks.values())]:
             if one not in tripped:
-                tripped[one] = EmergencyStop(one).trip(options.reason)
+                tripped[one] = EmergencyStop(one).trip("the command estop")
                 how = f"tripped: {EmergencyStop(one).reason}; {one}"
                 print(how if tripped[one] else f"NOT tripped: {one} cannot be written", flush=True)
     if not locks:

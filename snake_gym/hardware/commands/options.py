@@ -38,7 +38,7 @@ def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
     parser.add_argument("--robot", help="preset or YAML file of the robot (default: the policy's, or resilient_servo)")
     add_latch(parser)
     if pose:
-        parser.add_argument("--pose", metavar="KIND", help="truth, dead_reckoning, serial_imu, udp_json or april_tags")
+        parser.add_argument("--pose", metavar="KIND", help="truth, dead_reckoning, udp_json or april_tags")
     add_set_option(parser)
 
 
@@ -142,17 +142,12 @@ def say_ids(ids: Iterable[int]) -> str:
 
 
 def check_new_file(path: str) -> None:
-    """Raise ConfigError if ``--out`` cannot be written, before any question is asked."""
+    """Raise ConfigError if ``--out`` exists or has no folder, before any question is asked."""
     out = Path(path)
-    wrong = {
-        ", which is a folder; expected a file": out.is_dir(),
-        ", which exists; move it away or name another": os.path.lexists(out),
-        f": there is no folder {out.parent}": not out.parent.is_dir(),
-        f": the folder {out.parent} cannot be written": not os.access(out.parent, os.W_OK | os.X_OK),
-    }
-    for what, is_so in wrong.items():
-        if is_so:
-            raise ConfigError(f"--out is '{out}'{what}")
+    if os.path.lexists(out):
+        raise ConfigError(f"--out is '{out}', which exists; move it away or name another")
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out is '{out}': there is no folder {out.parent}")
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

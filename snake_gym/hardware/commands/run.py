@@ -18,8 +18,8 @@ from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.run.connection import EMULATED
 from snake_gym.hardware.run.driving import Driver, FreeCourse, LetGo
 from snake_gym.hardware.run.key_watch import KeyWatch
-from snake_gym.hardware.run.live_view import LineView, Timing, make_view
-from snake_gym.hardware.run.record import PARTIAL, RecordWriter, imposed_by
+from snake_gym.hardware.run.live_view import LineView, Timing
+from snake_gym.hardware.run.record import PARTIAL, RecordWriter
 from snake_gym.hardware.run.robot_loop import RobotLoop
 from snake_gym.hardware.run.run_config import Plan, RunConfig, open_loop, plan_run
 from snake_gym.hardware.safety.body import BodySample, BringUpError
@@ -42,9 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options of commands that drive the robot and log."""
+    """Add the option of commands that drive the robot and log."""
     parser.add_argument("--log", metavar="FILE", help="log of the run (runs/hardware/DATE.jsonl); none for none")
-    parser.add_argument("--plain", action="store_true", help="lines instead of the live table")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     if options.time is not None:
         asked["time_limit_s"] = options.time
     config = read_settings(options, asked)
-    return drive(config, plan_run(config), options.log, options.plain)
+    return drive(config, plan_run(config), options.log)
 
 
 def read_target(text: str) -> tuple[float, float]:
@@ -66,7 +65,7 @@ def read_target(text: str) -> tuple[float, float]:
     return x, y
 
 
-def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, driver: Driver | None = None) -> int:
+def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None = None) -> int:
     """Drive the robot. Return 0: done; 1: it stopped, may not move, or may still have torque; 130: interrupted.
 
     A robot that did not come up leaves no log. With a ``driver`` there are no targets.
@@ -93,7 +92,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, driver: D
 
         body.watch = tell
         where = config.connection.port + (" (emulated)" if config.connection.port in EMULATED else "")
-        view = make_view(f"{plan.name} on {loop.spec.name}, {where}", plain=plain)
+        view = LineView(f"{plan.name} on {loop.spec.name}, {where}")
         reason, code, used_s, begun_s = INTERRUPTED, 130, time.process_time(), body.clock.now()
         try:
             reason, code = _steps(config, loop, plan.policy, stop, timing, writer, view, driver)
@@ -107,7 +106,6 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, driver: D
             ended = True
             connected.close()
             passed_s = max(body.clock.now() - begun_s, 1e-9)
-            view.close()
             code = code or int(body.torque_off_owed)
             left = [line for line in body.news() if line not in ("stopped: closed", f"stopped: {reason}")]
             for line in left:
@@ -180,11 +178,11 @@ def new_log(asked: str | None) -> Path:
 
 
 def _writer(config: RunConfig, plan: Plan, path: Path) -> RecordWriter:
-    robot, path_of = plan.contract.robot, config.connection.calibration
+    path_of = config.connection.calibration
     calibration = None if path_of is None else load_calibration(path_of)
     start = {
         "time": time.strftime("%Y-%m-%d %H:%M:%S"), "policy": plan.name, "config": to_dict(config),
         "command": shlex.join(["python", "-m", "snake_gym.hardware", *sys.argv[1:]]),
         "action": to_dict(plan.contract.decoder.config), "notes": list(plan.notes),
     }  # fmt: skip
-    return RecordWriter(path, robot, calibration, start, imposed_by(config.safety, robot, calibration))
+    return RecordWriter(path, plan.contract.robot, calibration, start)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-import sys
 from collections.abc import Sequence
 
 from snake_gym.config import ConfigError
@@ -18,9 +17,7 @@ from snake_gym.hardware.commands.options import add_bus, bus_port, id_list, open
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_bus(parser)
     parser.add_argument("--ids", type=id_list, default=id_list("0-30"), help="ids to look for (0-30)")
-    rates = parser.add_mutually_exclusive_group()
-    rates.add_argument("--all-bauds", action="store_true", help="look at every baud rate that servos are set to")
-    rates.add_argument("--bauds", type=int, nargs="+", metavar="RATE", help="look at these baud rates")
+    parser.add_argument("--all-bauds", action="store_true", help="look at every baud rate that servos are set to")
     changes = parser.add_mutually_exclusive_group()
     changes.add_argument(
         "--change-id", nargs=2, type=int, metavar=("OLD", "NEW"), help="give the servo OLD the id NEW, for good"
@@ -40,16 +37,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     port = bus_port(options)
     family = port.family
-    bauds = family.safe_bauds if options.all_bauds else [family.check_baud(one) for one in options.bauds or [port.baud]]
-    tells = sys.stderr.isatty()
-
-    def progress(baud: int, servo_id: int) -> None:
-        if tells and servo_id % 10 == 0:
-            print(f"\r{baud} baud, id {servo_id} ... ", end="", file=sys.stderr, flush=True)
-
-    found = scan(lambda baud: open_bus(port._replace(baud=baud), retries=1), bauds, options.ids, progress)
-    if tells:
-        print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
+    bauds = family.safe_bauds if options.all_bauds else [port.baud]
+    found = scan(lambda baud: open_bus(port._replace(baud=baud), retries=1), bauds, options.ids)
     print(table(found, family) if found else _nobody(options, bauds))
     return 0 if found else 1
 

@@ -16,14 +16,10 @@ from snake_gym.hardware.commands.options import (
     bus_port,
     check_motion,
     id_list,
-    say_ids,
     stop_of,
     supervised,
 )
 from snake_gym.hardware.run.key_watch import KeyWatch
-
-_USUAL = range(1, 31)
-"""IDs that are pinged to find other servos."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -39,12 +35,9 @@ def run(options: argparse.Namespace) -> int:
     stop = stop_of(options)
     watched = supervised(bus_port(options), options.ids, stop, "wiggle", options.heartbeat)
     with watched as (bus, there, interrupted, moving), KeyWatch(stop):
-        all_there = len(there) == len(options.ids)
-        others = "" if all_there else say_ids(one for one in _USUAL if bus.ping(one) is not None)
         for servo_id in options.ids:
             if servo_id not in there:
-                hint = f"{others} do" if others else "see scan --all-bauds"
-                print(f"servo {servo_id:3d}: does not answer at {bus.baud} baud; {hint}")
+                print(f"servo {servo_id:3d}: does not answer at {bus.baud} baud; see scan --all-bauds")
                 bad += 1
                 continue
             try:

@@ -231,7 +231,6 @@ class EmulatedBus:
         missing: behaviour of servos behind one that does not answer a sync read: they answer after the time that its
             answer would have taken, or not at all. It depends on the firmware; a driver has to cope with both.
         step_s: time after which servos look at their joints and goals again [s].
-        supply_ohm: resistance of the supply and its cable [ohm], which all servos share.
     """
 
     def __init__(
@@ -244,14 +243,12 @@ class EmulatedBus:
         echo: bool = False,
         missing: Literal["skip", "stop"] = "skip",
         step_s: float = 0.002,
-        supply_ohm: float = 0.1,
     ) -> None:
         self.servos = list(servos)
         self.plant: ServoPlant = FirstOrderPlant(len(self.servos)) if plant is None else plant
         self.clock: Clock = VirtualClock() if clock is None else clock
         self.faults = WireFaults() if faults is None else faults
         self.baud, self.echo, self.missing, self.step_s = baud, echo, missing, step_s
-        self.supply_ohm = supply_ohm
         self.lock = threading.RLock()
         """Lock held while the bus works; another thread takes it to look at several registers at once."""
         self.unplugged = False
@@ -350,9 +347,6 @@ class EmulatedBus:
         for servo, (angle, rate, load, is_blocked) in zip(self.servos, state, strict=True):
             servo.blocked = bool(is_blocked)
             servo.update(self._plant_s, float(angle), float(rate), float(load))
-        sag_v = self.supply_ohm * sum(servo.supply_current_a for servo in self.servos)
-        for servo in self.servos:
-            servo.sag_v = sag_v
 
     def _execute(self, packet: Packet, at_s: float) -> None:
         listening = [servo for servo in self.servos if servo.listens(self.baud)]

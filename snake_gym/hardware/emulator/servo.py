@@ -4,21 +4,20 @@ Frames: the *actual* position counts encoder steps over turns, ``zero_steps + di
 position is what the servo reports, actual minus ``homing_offset``, within one turn (or over several, as set). Goals are
 in present steps.
 
-Behaviour of the real servos that it copies: see the list in ``feetech``. Goal following in mode 0: straight to the
-goal, or with ``acceleration`` > 0 along a trapezoid of speed; the speed limit is handed to the plant. Mode 1 turns at
-``goal_speed``, mode 2 at the duty in ``goal_time``, mode 3 moves by ``goal_position`` from where it is.
+Behaviour of the real servos that it copies: see the list in ``feetech``. It goes straight to the goal; the speed limit
+is handed to the plant.
 
-Protections, on as far as ``unload_condition`` has their bit: heat and overcurrent switch the output off while they
-last; overload (``overload_torque`` exceeded for ``protection_time``) latches and leaves ``protective_torque``, until
-torque is written or a goal asks for the other direction. The error byte of every answer is the ``status`` register.
+Protections, on as far as ``unload_condition`` has their bit: heat switches the output off while it lasts; overload
+(``overload_torque`` exceeded for ``protection_time``) latches and leaves ``protective_torque``, until torque is written
+or a goal asks for the other direction. The error byte of every answer is the ``status`` register.
 
 A joint that is jammed, or at its mechanical stop, stalls: its motor pushes with what the distance to its target asks
-for, up to the torque limit. The current is the load times the stall current, and the voltage of all servos sags under
-what the motors draw.
+for, up to the torque limit. The current is the load times the stall current.
 
-Not modelled: the dead band and loop gains of the registers (the plant has its own), what a lower voltage does to torque
-and speed, the brake of ``torque_enable`` 2 (here the joint is free). No public source says what a real servo does with
-other codes of ``torque_enable``; here they change nothing.
+Not modelled: modes other than position, ``acceleration``, registered writes, the dead band and loop gains of the
+registers (the plant has its own), a supply that sags, heating under load, the brake of ``torque_enable`` 2 (here the
+joint is free). No public source says what a real servo does with other codes of ``torque_enable``; here they change
+nothing.
 """
 
 from __future__ import annotations
@@ -33,44 +32,7 @@ from snake_gym.hardware.bus.family import Register, ServoFamily, ServoModel, fam
 from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import MAX_ID, Instruction, ServoError, status
 
-
-class ReferenceRamp:
-    """Reference of one servo's position loop [steps], and its rate [steps/s]."""
-
-    def __init__(self) -> None:
-        self.reference = 0.0
-        self.rate = 0.0
-
-    def rest_at(self, position: float) -> None:
-        """Restart from ``position`` [steps], at rest."""
-        self.reference, self.rate = float(position), 0.0
-
-    def follow(self, goal: float, dt_s: float, speed: float, ramp: float) -> float:
-        """Move towards ``goal`` for ``dt_s`` [s] with at most ``speed`` [steps/s], changed by ``ramp`` [steps/s^2] (0:
-        the reference is the goal). Return the new reference."""
-        if ramp <= 0.0:
-            self.rest_at(goal)
-            return self.reference
-        error = goal - self.reference
-        # From this speed it can just stop within the distance left; half a step of time early, not to overshoot.
-        half_step = 0.5 * ramp * dt_s
-        brake = math.hypot(math.sqrt(2.0 * ramp * abs(error)), half_step) - half_step
-        change = math.copysign(min(brake, speed), error) - self.rate
-        self.rate += min(max(change, -ramp * dt_s), ramp * dt_s)
-        if abs(error) <= abs(self.rate) * dt_s and abs(self.rate) <= 2.0 * ramp * dt_s:
-            self.rest_at(goal)
-        else:
-            self.reference += self.rate * dt_s
-        return self.reference
-
-
 _SIZE = 256
-
-
-def _whole(value: float) -> int:
-    """Return ``value`` rounded if it is a whole number, else 0."""
-    n = round(value)
-    return n if math.isclose(n, value) else 0
 
 
 class ServoMemory:
@@ -86,12 +48,11 @@ class ServoMemory:
         self._counts = {name: one.default for name, one in registers.items() if name not in family.by_name}
         self._scale = {name: one.encoding.scale for name, one in registers.items()}
         self._steps_per_count = {name: round(scale / family.step_rad, 9) for name, scale in self._scale.items()}
-        self._counts_per_unit = {name: _whole(1.0 / scale) for name, scale in self._scale.items()}
         self._owner: list[Register | None] = [None] * _SIZE
         for register in self.family.registers:
             self._owner[register.address : register.end] = [register] * register.size
-        self.factory_reset()
-        for name, value in {**(settings or {}), "id": servo_id}.items():
+        defaults = {register.name: model.default(register) for register in family.registers}
+        for name, value in {**defaults, **(settings or {}), "id": servo_id}.items():
             self.set(name, value)
         self._eeprom[:] = self._bytes[: self.family.eeprom_end]
         self.power_on()
@@ -110,7 +71,7 @@ class ServoMemory:
 
     def counts(self, name: str, value: float) -> float:
         """Return ``value`` in counts of a register, not rounded."""
-        return value * self._counts_per_unit[name] if self._counts_per_unit[name] else value / self._scale[name]
+        return round(value / self._scale[name], 6)
 
     def set(self, name: str, value: int) -> None:
         """Set a register to ``value``, as the servo itself does: read-only ones too, and nothing is stored."""
@@ -157,27 +118,17 @@ class ServoMemory:
             self._decode(register)
         self.set("torque_limit", round(self.counts("torque_limit", self.value("max_torque"))))
 
-    def factory_reset(self) -> None:
-        """Reset all registers to the model's defaults but the ID, or a chain of servos would be indistinguishable."""
-        servo_id = self._counts.get("id", 1)
-        for register in self.family.registers:
-            self.set(register.name, self.model.default(register))
-        self.set("id", servo_id)
-        self._eeprom[:] = self._bytes[: self.family.eeprom_end]
-
     def _decode(self, register: Register) -> None:
         data = bytes(self._bytes[register.address : register.end])
         self._counts[register.name] = register.encoding.decode(data)
 
 
-_MULTI_TURN, _ZERO_SPEED_IS_GREATEST, _FINE_SPEED = 0x10, 0x08, 0x04  # bits of the phase register
-_COARSE = 50  # factor on a count's speed without that bit
 _BOOT_S = 0.3
-_AMBIENT_C, _FULL_LOAD_RISE_C, _THERMAL_S = 25.0, 90.0, 400.0
+_AMBIENT_C = 25.0
 _STALL_GAIN = 10.0  # 1/rad: a jammed motor is at its limit from a distance of 0.1 rad on
 _AT_STOP_RAD = 0.005
 _BRAKE = 2  # code of torque_enable
-_RESET_SHARE = 0.5  # of min_voltage: below, the processor stops
+_DEAD_V = 2.0  # below, the processor stops
 
 
 class Imprecision:
@@ -257,9 +208,7 @@ class EmulatedServo:
         """Mechanical stop of the joint, to both sides [rad]; there the motor stalls as well."""
         self.imprecision = Imprecision()
         self.supply_v = self.model.nominal_voltage_v
-        """Voltage of the supply without load [V]."""
-        self.sag_v = 0.0
-        """Voltage that the supply and its cable lose under the present load [V]."""
+        """Voltage of the supply [V]."""
         self.temperature_c = _AMBIENT_C
         self.angle_rad = self.rate_rad_s = self.load = 0.0
         self.last_error = 0
@@ -268,11 +217,8 @@ class EmulatedServo:
         self._now_s = 0.0
         self._actual = self.zero_steps
         self._turn = 0
-        self._ramp = ReferenceRamp()
-        self._moving_goal_rad: float | None = None
-        self._overload_s = self._overcurrent_s = 0.0
-        self._overload_sign = 0.0
-        self._registered: tuple[int, bytes] | None = None
+        self._aim = 0.0
+        self._overload_s = self._overload_sign = 0.0
         self._command = JointCommand(0.0, False, 0.0, 0.0)
         self._start_up()
 
@@ -310,35 +256,19 @@ class EmulatedServo:
                 return None
             self.sense()
             data, answers = memory.read(params[0], params[1]), True
-        elif instruction in (Instruction.WRITE, Instruction.REG_WRITE):
+        elif instruction == Instruction.WRITE:
             if len(params) < 2:
                 return None
-            if instruction == Instruction.WRITE:
-                self.write(params[0], params[1:])
-            else:
-                self._registered = (params[0], params[1:])
-                memory.set("registered_write", 1)
-        elif instruction == Instruction.ACTION:
-            if self._registered is not None:
-                self.write(*self._registered)
-            self._registered = None
-            memory.set("registered_write", 0)
-        elif instruction == Instruction.FACTORY_RESET:
-            memory.factory_reset()
-            self._start_up()
+            self.write(params[0], params[1:])
         elif instruction == Instruction.REBOOT:
             self.power_cycle(self._now_s)
             return None
-        elif instruction == Instruction.CLEAR_TURNS:
-            self._clear_turns()
-        elif instruction == Instruction.CALIBRATE_OFFSET:
-            self._calibrate_middle()
         else:
             return None
         return status(own_id, self.error(), data) if answers else None
 
     def write(self, address: int, data: bytes) -> None:
-        """Carry out a write, an action or a sync write."""
+        """Carry out a write or a sync write."""
         memory = self.memory
         was, at = memory.get("torque_enable"), self.family.register("torque_enable").address - address
         if 0 <= at < len(data) and data[at] not in (0, 1, _BRAKE, self.family.recentre_code):
@@ -354,11 +284,6 @@ class EmulatedServo:
             memory.set("torque_enable", 1)  # on the real servos a goal switches torque on
             if (self._goal() - self.present()) * self._overload_sign < 0.0:
                 self._overload_s, self._overload_sign = 0.0, 0.0
-            if memory.get("mode") == 3:
-                turn = self.direction * memory.get("goal_position") * self.family.step_rad
-                self._moving_goal_rad = self.angle_rad + turn
-        if "mode" in touched:
-            self._moving_goal_rad = None
 
     def present(self) -> int:
         """Return the present position [steps]."""
@@ -370,15 +295,13 @@ class EmulatedServo:
         """Return the status register: present faults."""
         memory = self.memory
         error = 0
-        volts = memory.counts("present_voltage", self._volts)
+        volts = memory.counts("present_voltage", self.supply_v)
         if not memory.get("min_voltage") <= volts <= memory.get("max_voltage"):
             error |= ServoError.VOLTAGE
         if self.encoder_broken:
             error |= ServoError.ENCODER
         if self.temperature_c > memory.get("max_temperature"):
             error |= ServoError.HEAT
-        if self._overcurrent_s >= memory.value("overcurrent_time"):
-            error |= ServoError.CURRENT
         if self._overload_sign:
             error |= ServoError.OVERLOAD
         self.last_error = error
@@ -394,13 +317,15 @@ class EmulatedServo:
         rate_rad_s = self.rate_rad_s + noise.rate_noise()
         values = {
             "present_position": position,
-            "present_speed": self.direction * rate_rad_s / self.family.step_rad / self._speed_unit() / speed_count,
+            "present_speed": self.direction * rate_rad_s / self.family.step_rad / speed_count,
             "present_load": memory.counts("present_load", self.direction * self.load),
-            "present_voltage": memory.counts("present_voltage", self._volts),
+            "present_voltage": memory.counts("present_voltage", self.supply_v),
             "present_temperature": self.temperature_c,
-            "present_current": memory.counts("present_current", self._current_a()),
+            "present_current": memory.counts(
+                "present_current", self.direction * self.load * self.model.stall_current_a
+            ),
             "moving": float(abs(self.rate_rad_s) > 10.0 * self.family.step_rad),
-            "target_position": self._ramp.reference,
+            "target_position": self._aim,
             "goal_position_2": self._goal(),
             "status": float(self.error()),
         }
@@ -420,15 +345,11 @@ class EmulatedServo:
         if not self.encoder_broken:
             self._actual = self.zero_steps + self.direction * round(angle_rad / self.family.step_rad)
         memory = self.memory
-        rise = _FULL_LOAD_RISE_C * load * load - (self.temperature_c - _AMBIENT_C)
-        self.temperature_c += rise * min(1.0, dt_s / _THERMAL_S)
         over = memory.counts("overload_torque", abs(load)) >= memory.get("overload_torque")
         over = over and bool(memory.get("unload_condition") & ServoError.OVERLOAD)
         self._overload_s = self._overload_s + dt_s if over else 0.0
         if over and self._overload_s >= memory.value("protection_time"):
             self._overload_sign = math.copysign(1.0, self.direction * load)
-        draws_much = memory.counts("protection_current", self._current_a()) > memory.get("protection_current")
-        self._overcurrent_s = self._overcurrent_s + dt_s if draws_much else 0.0
 
     def command(self, dt_s: float) -> JointCommand:
         """Return the command to the motor for the next ``dt_s`` [s]."""
@@ -437,29 +358,14 @@ class EmulatedServo:
         limit = memory.value("torque_limit")
         if self._overload_sign:
             limit = min(limit, memory.value("protective_torque"))
-        top = memory.steps("max_speed")
-        wanted = abs(memory.steps("goal_speed")) * self._speed_unit()
-        if wanted == 0 and memory.get("phase") & _ZERO_SPEED_IS_GREATEST:
-            wanted = top
-        speed = float(min(wanted, top))
-        mode = memory.get("mode")
-        if not enabled:
-            self._ramp.rest_at(self.present())
-            self.imprecision.forget(self.present())
-            self._moving_goal_rad = None
-            target = self.angle_rad
-        elif mode == 0:
-            ramp = min(memory.steps("acceleration"), memory.steps("max_acceleration"))
-            goal = self.imprecision.late(self._goal(), self._now_s)
-            target = self.angle_at(self._ramp.follow(goal, dt_s, speed, ramp))
-        elif mode == 3:
-            target = self.angle_rad if self._moving_goal_rad is None else self._moving_goal_rad
+        if enabled:
+            self._aim = self.imprecision.late(self._goal(), self._now_s)
+            target = self.angle_at(self._aim)
         else:
-            sign = math.copysign(1.0, memory.get("goal_speed" if mode == 1 else "goal_time"))
-            speed = speed if mode == 1 else abs(memory.value("goal_time")) * top
-            self._moving_goal_rad = self.angle_rad if self._moving_goal_rad is None else self._moving_goal_rad
-            self._moving_goal_rad += self.direction * sign * speed * self.family.step_rad * dt_s
-            target, speed = self._moving_goal_rad, top
+            self._rest()
+            target = self.angle_rad
+        top = memory.steps("max_speed")
+        speed = min(abs(memory.steps("goal_speed")) or top, top)  # 0 is the greatest
         self._command = JointCommand(target, enabled, limit, speed * self.family.step_rad)
         return self._command
 
@@ -475,12 +381,14 @@ class EmulatedServo:
         self._ready_s = now_s + _BOOT_S
 
     def _start_up(self) -> None:
-        self._registered = None
-        self._overload_s = self._overcurrent_s = self._overload_sign = 0.0
+        self._overload_s = self._overload_sign = 0.0
         self._clear_turns()
-        self._ramp.rest_at(self.present())
-        self.imprecision.forget(self.present())
-        self._moving_goal_rad = None
+        self._rest()
+
+    def _rest(self) -> None:
+        """Hold the present position, and no goal from before."""
+        self._aim = float(self.present())
+        self.imprecision.forget(self._aim)
 
     def _clear_turns(self) -> None:
         self._turn = (self._actual - self.memory.get("homing_offset")) // self.family.steps_per_turn
@@ -505,31 +413,14 @@ class EmulatedServo:
         return float(goal if low == high == 0 else min(max(goal, low), high))
 
     def _counts_turns(self) -> bool:
-        memory = self.memory
-        unlimited = memory.get("min_angle_limit") == memory.get("max_angle_limit") == 0
-        return bool(memory.get("phase") & _MULTI_TURN) or unlimited
-
-    def _speed_unit(self) -> int:
-        return 1 if self.memory.get("phase") & _FINE_SPEED else _COARSE
-
-    @property
-    def supply_current_a(self) -> float:
-        """Current that the servo draws from its supply [A]: the motor's, during the share of the time that it is on."""
-        return self.load * self.load * self.model.stall_current_a
-
-    @property
-    def _volts(self) -> float:
-        return self.supply_v - self.sag_v
-
-    def _current_a(self) -> float:
-        return self.direction * self.load * self.model.stall_current_a
+        return self.memory.get("min_angle_limit") == self.memory.get("max_angle_limit") == 0
 
     def _is_unloaded(self) -> bool:
-        off = ServoError.VOLTAGE | ServoError.ENCODER | ServoError.HEAT | ServoError.CURRENT
+        off = ServoError.VOLTAGE | ServoError.ENCODER | ServoError.HEAT
         return bool(self.error() & self.memory.get("unload_condition") & off)
 
     def _check_supply(self, now_s: float) -> None:
-        supplied = self.memory.counts("min_voltage", self._volts) >= _RESET_SHARE * self.memory.get("min_voltage")
+        supplied = self.supply_v > _DEAD_V
         if supplied and not self._powered:
             self.power_cycle(now_s)
         self._powered = supplied

@@ -11,7 +11,7 @@ its secant, found by a few repetitions. That is three linear equations for three
 see sibilska2022, eq. 14 and irani2015, eq. 4-5 for the friction).
 
 The pose drifts: errors of friction and everything that the model leaves out (slopes, obstacles, slip) add up and are
-never corrected. It serves for trials, and bridges the gaps of another source.
+never corrected. It serves for trials.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 from snake_gym.robot.measurement import chain_angles
@@ -42,13 +41,8 @@ class DeadReckoning(PoseSource):
         self._coulomb = np.stack([spec.coulomb_force(axis) for axis in ("tangential", "normal")])
         self._coupled = spec.friction.coulomb_axes == "coupled"
         self._turning = spec.links("friction.rotational_nms_rad"), spec.links("friction.rotational_coulomb_nm")
-        self._pose = NO_POSE
-        self.place(xy_w, angle)
+        self._pose = NO_POSE._replace(xy_w=np.array(xy_w, dtype=np.float64), angle=float(angle))
         self._last: tuple[FloatArray, float] | None = None
-
-    def place(self, xy_w: ArrayLike, angle: float) -> None:
-        """Set the pose to one that is known from elsewhere."""
-        self._pose = self._pose._replace(xy_w=np.array(xy_w, dtype=np.float64), angle=float(angle))
 
     def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
         """Move the pose on to ``stamp_s`` [s], by the change of the joint angles (J,) [rad] since the last call."""
@@ -66,7 +60,8 @@ class DeadReckoning(PoseSource):
                 half = self._velocity(0.5 * (angle + before), rate, self._pose.angle)
                 turned = self._pose.angle + 0.5 * dt * half[2]
                 middle = self._velocity(0.5 * (angle + before), rate, turned)
-                self.place(self._pose.xy_w + dt * middle[:2], self._pose.angle + dt * float(middle[2]))
+                xy_w, angle_w = self._pose.xy_w + dt * middle[:2], self._pose.angle + dt * float(middle[2])
+                self._pose = self._pose._replace(xy_w=xy_w, angle=angle_w)
         self._pose = self._pose._replace(stamp_s=stamp_s, valid=True)
         self._last = angle, stamp_s
 

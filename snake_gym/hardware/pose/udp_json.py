@@ -7,8 +7,7 @@ the head's frame, as an inertial sensor has it; without them it is taken to lie 
 the sender's clock: only its differences are used, to discard datagrams that come out of order. The pose is dated by its
 arrival.
 
-Only one sender counts, with one socket: poses from another address are ignored while those of the first are fresh, and
-a line on stderr says so, once.
+Only one sender counts, with one socket: poses from another address are ignored while those of the first are fresh.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import errno
 import json
 import math
 import socket
-import sys
 from typing import Any
 
 import numpy as np
@@ -55,7 +53,6 @@ class UdpJson(PoseSource):
         self._pose = NO_POSE
         self._sender: tuple[str, int] | None = None
         self._sender_s = -math.inf
-        self._named_other = False
 
     @property
     def trouble(self) -> str:
@@ -97,10 +94,6 @@ class UdpJson(PoseSource):
             return
         if sender != self._sender:
             if now_s - self._pose.stamp_s <= self._stale_s:
-                if not self._named_other and self._sender is not None:
-                    first, other = (f"{host}:{port}" for host, port in (self._sender, sender))
-                    print(f"poses also come from {other}; ignored, those of {first} count", file=sys.stderr, flush=True)
-                self._named_other = True
                 return
             self._sender, self._sender_s = sender, -math.inf
         if sent <= self._sender_s and self._sender_s - sent < 10.0:

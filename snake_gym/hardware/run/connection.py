@@ -20,10 +20,10 @@ from snake_gym.config.settings import Count, NonNegative, Positive, Share
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import find_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
-from snake_gym.hardware.bus.transport import PortGone, SerialTransport
+from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
+from snake_gym.hardware.calibration.procedures import never
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
-from snake_gym.hardware.pose.serial_imu import SerialImu
 from snake_gym.hardware.pose.source import EmulatedPose, PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.safety.checks import SafetyLimits
@@ -31,7 +31,7 @@ from snake_gym.hardware.safety.cycle_time import too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.guarded_body import Body, GuardedBody
 from snake_gym.hardware.safety.heartbeat import Heartbeat
-from snake_gym.hardware.safety.servo_body import ServoBody, never
+from snake_gym.hardware.safety.servo_body import ServoBody
 from snake_gym.hardware.safety.torque_off import TorqueWatch
 from snake_gym.robot.spatial_spec import AnyRobot, SpatialSpec
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from snake_gym.hardware.emulator.bus import EmulatedBus
 
 EMULATED = ("memory", "pty")
-PoseKind = Literal["truth", "dead_reckoning", "serial_imu", "udp_json", "april_tags"]
+PoseKind = Literal["truth", "dead_reckoning", "udp_json", "april_tags"]
 
 
 class PoseConfig(Settings):
@@ -48,14 +48,11 @@ class PoseConfig(Settings):
     kind: PoseKind = "truth"
     """Source of ``snake_gym.hardware.pose``; truth: the plant of an emulated robot."""
     start_xy_m: tuple[float, float] = (0.0, 0.0)
-    """Place of the head at the start, for dead_reckoning and serial_imu."""
+    """Place of the head at the start, for dead_reckoning."""
     start_angle_rad: float = 0.0
     host: str = "127.0.0.1"
     """Address where udp_json listens."""
     udp_port: Annotated[int, Field(ge=0, le=65535)] = 47800
-    imu_port: str = "/dev/ttyUSB1"
-    imu_direction: Literal[-1, 1] = -1
-    """Sense of serial_imu's yaw: -1 where it grows clockwise seen from above."""
     stale_s: Positive = 0.5
     """Age beyond which a pose is not valid."""
     camera: str | None = None
@@ -92,8 +89,6 @@ class EmulatedConfig(Settings):
     """Standard deviation of the places that are told, along each axis."""
     heading_noise_rad: NonNegative = 0.0
     """Standard deviation of the directions that are told."""
-    supply_ohm: NonNegative = 0.1
-    """Resistance of the supply and its cable, which all servos share."""
     seed: Count = 0
     """Seed of faults and noise."""
 
@@ -243,13 +238,7 @@ def make_pose(connection: ConnectionConfig, spec: AnyRobot, emulated: EmulatedBu
         return open_camera(config.camera, config.stale_s)
     if isinstance(spec, SpatialSpec):
         raise ConfigError(f"pose.kind is {kind!r}, which knows planar robots; expected udp_json or april_tags")
-    reckoning = DeadReckoning(spec, config.start_xy_m, config.start_angle_rad)
-    if kind == "dead_reckoning":
-        return reckoning
-    try:
-        return SerialImu(SerialTransport(config.imu_port, 115_200), reckoning, config.stale_s, config.imu_direction)
-    except PortGone as error:
-        raise ConfigError(f"pose.imu_port: {error}") from None
+    return DeadReckoning(spec, config.start_xy_m, config.start_angle_rad)
 
 
 def _calibration(config: ConnectionConfig, spec: AnyRobot) -> Calibration:

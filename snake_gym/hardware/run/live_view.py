@@ -1,7 +1,4 @@
-"""View of a run: a table that is redrawn on a terminal, or a line a second anywhere else.
-
-``rich`` is loaded when the table is shown and not before.
-"""
+"""View of a run: a line a second, and the regularity of its cycles."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import math
 import sys
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
@@ -66,19 +63,13 @@ class Timing:
         }  # fmt: skip
 
 
-def make_view(title: str, stream: TextIO | None = None, plain: bool = False) -> LineView:
-    """Return a table on a terminal, else plain lines."""
-    out = sys.stdout if stream is None else stream
-    return TableView(title, out) if not plain and out.isatty() else LineView(title, out)
-
-
 class LineView:
-    """View of a run by one line a second."""
+    """View of a run by one line a second on ``stream``; None: standard output."""
 
     every_s = 1.0
 
-    def __init__(self, title: str, stream: TextIO) -> None:
-        self._title, self._stream, self._next_s = title, stream, -math.inf
+    def __init__(self, title: str, stream: TextIO | None = None) -> None:
+        self._stream, self._next_s = stream or sys.stdout, -math.inf
         self.say(title)
 
     def show(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
@@ -90,9 +81,6 @@ class LineView:
     def say(self, line: str) -> None:
         """Show a line that stays."""
         print(line, file=self._stream, flush=True)
-
-    def close(self) -> None:
-        """Do nothing: no resource is held."""
 
     def _draw(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
         health, n_targets = step.body.health, len(course.targets_xy)
@@ -121,53 +109,3 @@ def _pose_text(pose: PoseSample) -> str:
 
 def _away(course: MeasuredCourse) -> str:
     return f", {course.distance_m:.2f} m away" if math.isfinite(course.distance_m) else ""
-
-
-class TableView(LineView):
-    """View of joints and pose by a table drawn in place; news scroll by above it."""
-
-    every_s = 0.25
-
-    def __init__(self, title: str, stream: TextIO) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        self._title, self._next_s = title, -math.inf
-        self._live: Any = Live(console=Console(file=stream), auto_refresh=False, transient=False)
-        self._live.start()
-
-    def say(self, line: str) -> None:
-        self._live.console.print(line, markup=False, highlight=False, style="yellow")  # above the table
-
-    def close(self) -> None:
-        self._live.stop()
-
-    def _draw(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
-        from rich.console import Group
-        from rich.markup import escape
-        from rich.table import Table
-        from rich.text import Text
-
-        sample, health, n_targets = step.body, step.body.health, len(course.targets_xy)
-        table = Table(title=escape(self._title), caption="space or q: emergency stop", expand=False)
-        for name in ("joint", "angle [deg]", "reference [deg]", "load [%]", "[C]", "[V]", "[A]", ""):
-            table.add_column(escape(name), justify="right" if name else "left")
-        columns = (
-            (np.degrees(sample.joint_angle), "+.1f"), (np.degrees(sample.reference), "+.1f"),
-            (100.0 * health.load, "+.0f"), (health.temperature_c, ".0f"), (health.voltage_v, ".1f"),
-            (health.current_a, "+.2f"),
-        )  # fmt: skip
-        for joint, lost in enumerate(sample.lost):
-            note = "lost" if lost else ("clamped" if sample.clamped[joint] else "")
-            cells = [f"{row[joint]:{form}}" if math.isfinite(row[joint]) else "-" for row, form in columns]
-            table.add_row(str(joint + 1), *cells, note, style="red" if lost else None)
-        x, y = course.goal().target_xy_w[0]
-        where = f"{time_s:.1f} s   {_pose_text(step.pose)}" + ("" if step.pose.valid else "   NO POSE")
-        where += "   holding its shape" if step.held else ""
-        way = f"target {min(course.index + 1, n_targets)} of {n_targets} ({x:.2f}, {y:.2f}) m{_away(course)}   "
-        way = way if n_targets else ""
-        way += f"progress {course.progress_m:.2f} m"
-        bus = f"bus: {timing.n_cycles} cycles, {timing.n_missed} missed, jitter 99.9 % "
-        bus += f"{1e3 * timing.percentile(99.9):.2f} ms, worst {1e3 * timing.worst_s:.2f} ms; "
-        bus += f"latest policy step began {1e3 * timing.latest_s:.0f} ms late"
-        self._live.update(Group(table, Text(where), Text(way), Text(bus)), refresh=True)

@@ -16,9 +16,6 @@ from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.checks import BoolArray, ServoHealth
 from snake_gym.robot.spec import FloatArray
 
-PORT_AWAY = "the port is gone"
-"""News of a lost port; until it is back, the last reading is repeated in every cycle."""
-
 
 class BringUpError(RuntimeError):
     """Refusal to move the robot; the message has one line for each reason."""

@@ -118,16 +118,10 @@ class EmergencyStop:
 
     def trip(self, reason: str) -> bool:
         """Trip the stop; the first reason counts. Return False if the latch is not writable: only this object trips."""
-        draft = self._beside("draft")
-        with suppress(OSError):  # the latch has its reason from the first moment on
-            try:
-                draft.write_text(json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")}))
-                os.link(draft, self.latch)
-                return True
-            finally:
-                draft.unlink()
-        try:  # the file is the stop, even if empty: a full disk, or one without links
-            os.close(os.open(self.latch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+        told = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
+        try:  # the file is the stop, even if empty: a full disk
+            with self.latch.open("x") as file, suppress(OSError):
+                file.write(told)
         except FileExistsError:
             return True
         except OSError:
@@ -137,17 +131,13 @@ class EmergencyStop:
 
     def writable(self) -> bool:
         """Return True if the latch could be written now."""
-        trial = self._beside("trial")
+        trial = self.latch.with_name(f"{self.latch.name}.{os.getpid()}.trial")
         try:
             trial.touch()
             trial.unlink()
         except OSError:
             return False
         return True
-
-    def _beside(self, what: str) -> Path:
-        """Return the path of another file in the latch's folder, a new one for each call."""
-        return self.latch.with_name(f"{self.latch.name}.{os.urandom(8).hex()}.{what}")
 
     def hold(self, what: str, servos: dict[str, Any], watched: bool = False) -> None:
         """Note, for ``estop``, that this process may have torque on from now on, in place of one that has died; see

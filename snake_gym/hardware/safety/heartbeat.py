@@ -14,7 +14,7 @@ BEAT, REST = b"+", b"-"
 
 
 class Heartbeat:
-    """Heartbeat on a serial device; without one (None) it does nothing. Raises PortNotOpened."""
+    """Heartbeat on a serial device; without one (None) it does nothing. Raises PortGone."""
 
     def __init__(self, device: str | None = None) -> None:
         self._port = None if device is None else SerialTransport(device, 115_200)

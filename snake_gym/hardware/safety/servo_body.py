@@ -24,7 +24,8 @@ from snake_gym.hardware.bus.family import READING
 from snake_gym.hardware.bus.protocol import ServoError
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration
-from snake_gym.hardware.safety.body import PORT_AWAY, BodySample, BringUpError, ServoReadings
+from snake_gym.hardware.calibration.procedures import never
+from snake_gym.hardware.safety.body import BodySample, BringUpError, ServoReadings
 from snake_gym.hardware.safety.bring_up import (
     PATIENCE_S,
     Interrupted,
@@ -51,10 +52,6 @@ _FAREWELL_S = 1.0
 """Longest time for which ``close`` keeps trying [s]."""
 _PATIENCE_S = 0.005
 """Longest delay of an answer on a slow wire: the most that a USB adapter and a busy computer add [s]."""
-
-
-def never() -> str | None:
-    return None
 
 
 class ServoBody:
@@ -223,7 +220,7 @@ class ServoBody:
         if gone and len(read.failures) == self.n_joints:
             if self._gone_since_s is None:
                 self._gone_since_s = read.stamp_s
-                self._news.append(PORT_AWAY)
+                self._news.append("the port is gone")
             return
         self._read.take(read)
         self._late_s = max(self._late_s, self.clock.now() - deadline_s)

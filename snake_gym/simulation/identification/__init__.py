@@ -1,6 +1,6 @@
 """Identification of a robot from logged runs: logs and a nominal RobotSpec in, a RobotSpec out.
 
-    logs = [RunLog.load(path) for path in paths]
+    logs = [RunLog(period_s, references, joint_angles, head_positions, head_angles), ...]
     found = identify(logs, spec, coefficients)               # or method="avs", irani2015's way
     found.spec, found.values, found.relative_std
 

@@ -5,8 +5,7 @@ all runs (Gauss-Newton in a trust region, scipy), with the logarithms of the coe
 central differences; all displaced candidates are one batch. The standard deviations are those of ``jackknife_std``.
 
 A further unknown is the time by which references act late: host, bus and the servo's own loop take some milliseconds.
-Left out, it is made up for by servo gains that are too low. Standard deviations with it also hold what half the physics
-step would do.
+Left out, it is made up for by servo gains that are too low.
 
 A run is replayed whole from its start, with the starting pose left free (see ``Residuals``). Runs that are unstable (a
 joint without power near the head) amplify every error and teach little: leave them out, or cut them short.
@@ -67,11 +66,8 @@ class Identification:
     """Estimated standard deviation of each value, as a share of it; None: the method gives none."""
     steps: tuple[SearchStep, ...] = ()
     """Iterations of the alternating search."""
-    delay_s: float = 0.0
-    """Time by which references act late, where it was looked for."""
     delay_std_s: float = np.nan
-    misfit: float = np.nan
-    """Mean of the squared residuals, each over its sensor's standard deviation: 1 where nothing but noise is left."""
+    """Standard deviation of ``spec.actuator.delay_s``, where it was sought."""
 
 
 def identify(
@@ -128,31 +124,28 @@ def _least_squares(
 ) -> Identification:  # fmt: skip
     from scipy.optimize import least_squares  # a second of import that nobody else needs
 
-    logs, coefficients, with_delay_too = replay.logs, replay.coefficients, delay_start_s is not None
-    n, residuals, n_simulations = len(coefficients), Residuals(logs, noise), 0
-
-    def replay_with(delay_s: float, spec: RobotSpec = spec) -> Replay:
-        """Return the replay of the robot whose references act ``delay_s`` late; the given one where none is sought."""
-        return Replay(logs, with_delay(spec, max(delay_s, 0.0)), coefficients, n_threads) if with_delay_too else replay
+    logs, coefficients, seeks_delay = replay.logs, replay.coefficients, delay_start_s is not None
+    n, residuals = len(coefficients), Residuals(logs, noise)
 
     def delay_of(x: FloatArray) -> float:
-        return float(x[n]) * _DELAY_SCALE_S if with_delay_too else 0.0
+        return max(float(x[n]) * _DELAY_SCALE_S, 0.0)
+
+    def replay_with(delay_s: float) -> Replay:
+        return Replay(logs, with_delay(spec, delay_s), coefficients, n_threads)
 
     def predict(logarithms: FloatArray, played: Replay) -> FloatArray:
-        nonlocal n_simulations
-        n_simulations += logarithms.shape[0] * len(logs)
         return residuals.of(played.predict(np.exp(logarithms)))
 
     def evaluate(x: FloatArray) -> FloatArray:
-        return predict(x[None, :n], replay_with(delay_of(x)))[0]
+        return predict(x[None, :n], replay_with(delay_of(x)) if seeks_delay else replay)[0]
 
     def jacobian(x: FloatArray) -> FloatArray:
-        delay_s, width = delay_of(x), _DIFFERENCE * np.eye(n)
-        both = predict(np.concatenate([x[:n] + width, x[:n] - width]), replay_with(delay_s))
+        width, played = _DIFFERENCE * np.eye(n), replay_with(delay_of(x)) if seeks_delay else replay
+        both = predict(np.concatenate([x[:n] + width, x[:n] - width]), played)
         slope = (both[:n] - both[n:]).T / (2.0 * _DIFFERENCE)
-        if not with_delay_too:
+        if not seeks_delay:
             return slope
-        low, high = max(delay_s - _DELAY_DIFFERENCE_S, 0.0), delay_s + _DELAY_DIFFERENCE_S
+        low, high = max(delay_of(x) - _DELAY_DIFFERENCE_S, 0.0), delay_of(x) + _DELAY_DIFFERENCE_S
         ends = [predict(x[None, :n], replay_with(one))[0] for one in (low, high)]
         return np.column_stack([slope, (ends[1] - ends[0]) / (high - low) * _DELAY_SCALE_S])
 
@@ -161,24 +154,17 @@ def _least_squares(
         ends = (delay_start_s, 0.0, _LONGEST_DELAY_S)
         start, low, high = (np.append(x, one / _DELAY_SCALE_S) for x, one in zip((start, low, high), ends, strict=True))
     result: Any = least_squares(
-        evaluate, start, jac=jacobian, bounds=(low, high), xtol=1e-4 if with_delay_too else 1e-5, ftol=1e-6,
-        max_nfev=max_evaluations or (30 if with_delay_too else 50),
+        evaluate, start, jac=jacobian, bounds=(low, high), xtol=1e-4 if seeks_delay else 1e-5, ftol=1e-6,
+        max_nfev=max_evaluations or (30 if seeks_delay else 50),
     )  # fmt: skip
-    slope, delay_s = jacobian(result.x), delay_of(result.x)
-    std = jackknife_std(slope, result.fun, residuals.stretches)
-    if with_delay_too:
-        halved = replace(spec, sim_dt_s=0.5 * spec.step_s)
-        finer = predict(result.x[None, :n], replay_with(delay_s, halved))[0]
-        std = np.hypot(std, np.linalg.pinv(slope) @ (finer - result.fun))
-    late = with_delay(spec, delay_s) if with_delay_too else spec
-    found = _report(late, replay_with(delay_s), np.exp(result.x[:n]), begin)
+    std = jackknife_std(result.jac, result.fun, residuals.stretches)
+    late = with_delay(spec, delay_of(result.x)) if seeks_delay else spec
+    found = _report(late, Replay(logs, late, coefficients, n_threads), np.exp(result.x[:n]), begin)
     return replace(
         found,
-        n_simulations=n_simulations + len(logs),
+        n_simulations=len(logs) * (result.nfev + 2 * result.x.size * result.njev + 1),
         relative_std=dict(zip([one.name for one in coefficients], std[:n].tolist(), strict=True)),
-        delay_s=delay_s,
-        delay_std_s=float(std[n]) * _DELAY_SCALE_S if with_delay_too else np.nan,
-        misfit=2.0 * float(result.cost) / result.fun.size,
+        delay_std_s=float(std[n]) * _DELAY_SCALE_S if seeks_delay else np.nan,
     )
 
 
@@ -203,21 +189,19 @@ class Residuals:
     Args:
         logs: the runs.
         noise: standard deviations that the residuals are divided by.
-        from_share: share of a run at its beginning that does not count.
     """
 
-    def __init__(self, logs: Sequence[RunLog], noise: SensorNoise, from_share: float = 0.0) -> None:
+    def __init__(self, logs: Sequence[RunLog], noise: SensorNoise) -> None:
         n_periods = max(log.n_periods for log in logs)
         self._noise = noise
         self._measured: dict[str, FloatArray] = {}
-        firsts = [max(log.n_rest, round(from_share * log.n_periods)) for log in logs]
-        for number, (log, first) in enumerate(zip(logs, firsts, strict=True), start=1):
-            if np.isnan(log.head_xy_m[first:]).any(axis=1).all() or np.isnan(log.head_angle_rad[first:]).all():
+        for number, log in enumerate(logs, start=1):
+            if np.isnan(log.head_xy_m[log.n_rest :]).any(axis=1).all():
                 raise ConfigError(f"log {number} has no head pose after the start; expected some")
         for name in ("head_xy_m", "head_angle_rad", "joint_angle_rad"):
             rows = np.full((len(logs), n_periods + 1, *getattr(logs[0], name).shape[1:]), np.nan)
-            for k, (log, first) in enumerate(zip(logs, firsts, strict=True)):
-                rows[k, first : log.n_periods + 1] = getattr(log, name)[first:]
+            for k, log in enumerate(logs):
+                rows[k, log.n_rest : log.n_periods + 1] = getattr(log, name)[log.n_rest :]
             self._measured[name] = rows
         self._measured["head_xy_m"][np.isnan(self._measured["head_xy_m"]).any(axis=-1)] = np.nan
 

@@ -1,8 +1,8 @@
 """Replays logged runs with many candidate robots at once: every pair of candidate and log is one world of a batch.
 
 The commands of the log go through the robot's own servo model. irani2015 imposes the measured joint angles instead;
-that leaves no torque limit and no lag in the model, and needs encoders without gaps. Each log's own limits of torque
-and speed hold in its worlds.
+that leaves no torque limit and no lag in the model, and needs encoders without gaps. Each log's own share of the torque
+holds in its worlds.
 """
 
 from __future__ import annotations
@@ -105,9 +105,6 @@ class Replay:
             # A servo's limit holds for the voltage of its motor: with half of it, the motor turns half as fast.
             robot.params.torque_limit[k::n_logs] *= log.torque_share
             robot.params.no_load_speed[k::n_logs] *= log.torque_share
-            if log.speed_limit_rad_s and np.isfinite(robot.params.speed_limit).all():
-                own = robot.params.speed_limit[k::n_logs]
-                robot.params.speed_limit[k::n_logs] = np.minimum(own, log.speed_limit_rad_s)
             for joint in log.free_joints:
                 robot.faults.kind[k::n_logs, joint - 1] = FREE
         return robot

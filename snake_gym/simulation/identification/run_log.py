@@ -7,21 +7,12 @@ Frames as in ``robot.measurement``.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile, ZipFile
+from dataclasses import dataclass
 
 import numpy as np
 
 from snake_gym.config import ConfigError
 from snake_gym.robot.spec import FloatArray
-
-_ARRAYS = ("reference_rad", "joint_angle_rad", "head_xy_m", "head_angle_rad")
-_MAX_ARRAY_BYTES = 1 << 28
-_FORMAT = 2
-"""1: without torque_share and speed_limit_rad_s."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +34,6 @@ class RunLog:
     """Samples at the start during which the robot lay still."""
     torque_share: float = 1.0
     """Share of the actuators' torque limit that this run was held to."""
-    speed_limit_rad_s: tuple[float, ...] = ()
-    """(J,) speeds that the joints were held to; empty: the actuators' own limits."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.period_s < np.inf:
@@ -57,11 +46,6 @@ class RunLog:
             shape = getattr(self, name).shape
             if shape != (n_periods + 1, *rest):
                 raise ConfigError(f"log: {name} has shape {shape}; expected {(n_periods + 1, *rest)}")
-        if not 0.0 < self.torque_share <= 1.0:
-            raise ConfigError(f"log: torque_share is {self.torque_share:g}; expected in (0, 1]")
-        speeds = self.speed_limit_rad_s
-        if speeds and not (len(speeds) == n_joints and all(one > 0.0 for one in speeds)):
-            raise ConfigError(f"log: speed_limit_rad_s is {speeds}; expected {n_joints} numbers > 0")
         if not np.isfinite(self.reference_rad).all():
             raise ConfigError("log: reference_rad holds a NaN; expected finite references")
         if not 1 <= self.n_rest <= n_periods + 1:
@@ -73,11 +57,6 @@ class RunLog:
     def n_periods(self) -> int:
         """Number of control periods, T."""
         return self.reference_rad.shape[0]
-
-    def first(self, n_periods: int) -> RunLog:
-        """The first so many periods of it."""
-        arrays = {name: getattr(self, name)[: n_periods + (name != "reference_rad")] for name in _ARRAYS}
-        return replace(self, **arrays)
 
     def start(self) -> tuple[FloatArray, FloatArray, float]:
         """Joint angles (J,) [rad], head position (2,) [m] and head angle [rad] at rest.
@@ -93,44 +72,3 @@ class RunLog:
         if not known.any():
             raise ConfigError("log: no pose among the samples at rest; expected at least one")
         return joints, position[known].mean(axis=0), float(heading[known].mean())
-
-    def save(self, path: str | Path) -> None:
-        """Write the log as an ``.npz`` file."""
-        data: dict[str, Any] = {**vars(self), "format": _FORMAT}
-        data["free_joints"] = np.array(self.free_joints, dtype=np.int64)
-        with open(path, "wb") as file:
-            np.savez_compressed(file, **data)
-
-    @classmethod
-    def load(cls, path: str | Path) -> RunLog:
-        """Read a log that ``save`` wrote. Raises ConfigError for any other file."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                _check_sizes(file.zip)
-                data = {name: file[name] for name in file.files}
-        except (OSError, ValueError, EOFError, BadZipFile) as error:
-            raise ConfigError(f"{path} is no log of a run: {error}") from error
-        missing = {"format", "free_joints", "period_s", "n_rest", *_ARRAYS} - set(data)
-        if missing:
-            raise ConfigError(f"{path} is no log of a run: it lacks {', '.join(sorted(missing))}")
-        if int(data["format"]) not in (1, _FORMAT):
-            raise ConfigError(f"{path} is a log of format {int(data['format'])}; expected {_FORMAT}")
-        arrays = {name: np.asarray(data[name], dtype=np.float64) for name in _ARRAYS}
-        free, speed = data["free_joints"].astype(int), data.get("speed_limit_rad_s", np.empty(0))
-        return cls(
-            float(data["period_s"]), **arrays, free_joints=tuple(free.tolist()), n_rest=int(data["n_rest"]),
-            torque_share=float(data.get("torque_share", 1.0)), speed_limit_rad_s=tuple(speed.tolist()),
-        )  # fmt: skip
-
-
-def _check_sizes(archive: ZipFile) -> None:
-    """Raise ValueError if an array of an ``.npz`` says that it is too large, before memory is taken for it."""
-    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    for name in archive.namelist():
-        with archive.open(name) as member:
-            version = np.lib.format.read_magic(member)
-            if version not in headers:
-                raise ValueError(f"{name} is in format {version}; expected one of {list(headers)}")
-            shape, _, dtype = headers[version](member)
-        if math.prod(shape) * dtype.itemsize > _MAX_ARRAY_BYTES:
-            raise ValueError(f"{name} has shape {shape}; expected at most {_MAX_ARRAY_BYTES} bytes")

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import pty
-import stat
-import time
 import tty
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from snake_gym.hardware.bus import transport
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 
 
-def test_serial_port() -> None:
+@pytest.fixture
+def ends() -> Iterator[tuple[int, int]]:
+    """Both ends of a pseudo terminal."""
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    yield ours, theirs
+    for end in (ours, theirs):
+        os.close(end)
+
+
+def test_bytes_go_both_ways_until_the_other_end_is_gone() -> None:
     ours, theirs = pty.openpty()
     tty.setraw(theirs)
     port = SerialTransport(os.ttyname(theirs), 1_000_000)
@@ -37,62 +45,18 @@ def test_serial_port() -> None:
         port.read(1, 0.0)
 
 
-def test_a_port_is_opened_by_one_process_only() -> None:
-    ours, theirs = pty.openpty()
-    name = os.ttyname(theirs)
+def test_a_port_is_opened_by_one_process_only(ends: tuple[int, int]) -> None:
+    name = os.ttyname(ends[1])
     first = SerialTransport(name, 1_000_000)
     with pytest.raises(PortGone, match=rf"cannot open {name}: another program uses it \(a run or scan still going\?\)"):
         SerialTransport(name, 1_000_000)
     first.close()
     SerialTransport(name, 1_000_000).close()
-    os.close(ours)  # the other end stays open: nobody else on this machine gets a terminal of that name
-    with pytest.raises(PortGone, match="cannot open"):
-        SerialTransport(name, 1_000_000)
-    os.close(theirs)
 
 
-def refusal(port: str | Path) -> str:
-    with pytest.raises(PortGone) as caught:
-        SerialTransport(str(port), 1_000_000)
-    return str(caught.value)
-
-
-def test_a_port_that_does_not_exist_names_what_is_there(tmp_path: Path) -> None:
-    ours, theirs = pty.openpty()
-    try:
-        (tmp_path / "snake-bus").symlink_to(os.ttyname(theirs))
-        told = refusal(tmp_path / "snake-buss")
-        assert told == f"cannot open {tmp_path}/snake-buss: it does not exist; did you mean '{tmp_path}/snake-bus'?"
-    finally:
-        os.close(ours)
-        os.close(theirs)
-    assert "it is a link to a port that has gone" in refusal(tmp_path / "snake-bus")
-    assert refusal("/dev/none").startswith("cannot open /dev/none: it does not exist; serial ports found: ")
+def test_a_port_that_cannot_be_opened_is_named_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert "it is no serial device" in refusal(tmp_path / "file")
-    assert "\n" not in refusal("/dev/null")
-
-
-def test_who_may_not_open_a_port_is_told_which_group_may(tmp_path: Path) -> None:
-    port = tmp_path / "port"
-    port.touch()
-    for mode, advice in (
-        (0o660, r"join the group that owns it \(\w+\) and log in anew"),
-        (0o600, "expected its owner"),
-    ):
-        port.chmod(mode)
-        assert stat.S_IMODE(port.stat().st_mode) == mode
-        with pytest.raises(PortGone, match=f"you may not read and write it; {advice}"):
-            raise transport.PortNotOpened(str(port), PermissionError(13, "Permission denied"))
-
-
-def test_ports_are_not_listed_before_the_reason_is_told(tmp_path: Path) -> None:
-    """A port that went is tried twice a second in the control loop."""
-    with pytest.raises(PortGone) as caught:
-        SerialTransport(str(tmp_path / "none"), 1_000_000)
-    begun_s = time.process_time()
-    for _ in range(100):
-        with pytest.raises(PortGone):
-            SerialTransport(str(tmp_path / "none"), 1_000_000)
-    assert (time.process_time() - begun_s) / 100 < 1e-3
-    assert "does not exist" in str(caught.value)
+    for port, reason in ((tmp_path / "none", "No such file or directory"), (tmp_path / "file", "")):
+        with pytest.raises(PortGone, match=f"^cannot open {port}: {reason}") as caught:
+            SerialTransport(str(port), 1_000_000)
+        assert "\n" not in str(caught.value)

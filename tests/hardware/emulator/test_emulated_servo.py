@@ -32,15 +32,6 @@ def write(bus: EmulatedBus, servo_id: int, name: str, value: int) -> bytes:
     return ask(bus, protocol.write(servo_id, register.address, register.encoding.encode(value)))
 
 
-def reg_write(servo_id: int, address: int, data: bytes) -> bytes:
-    """A write that waits in the servo for ``action``."""
-    return protocol.build(servo_id, Instruction.REG_WRITE, bytes((address,)) + data)
-
-
-def action(servo_id: int = protocol.BROADCAST_ID) -> bytes:
-    return protocol.build(servo_id, Instruction.ACTION)
-
-
 # --- instructions ----------------------------------------------------------------------------------------------------
 
 
@@ -72,31 +63,20 @@ def test_damaged_and_unknown_requests_get_no_answer() -> None:
         assert ask(bus, protocol.ping(1)) == status(1)
 
 
-def test_a_torn_request_is_given_up_after_a_pause() -> None:
-    bus = make_bus(1)
-    assert ask(bus, b"\xff\xff\x01\xc8\x03\x2a") == b""
-    assert ask(bus, protocol.ping(1)) == status(1)
-
-
 def test_nobody_answers_a_broadcast_but_ping() -> None:
     bus = make_bus(3, 1, 2)
     assert ask(bus, protocol.write(0xFE, 55, b"\x00")) == b""
     assert [servo.memory.get("lock") for servo in bus.servos] == [0, 0, 0]
     assert ask(bus, protocol.read(0xFE, 56, 2)) == b""
-    assert ask(bus, reg_write(0xFE, 41, b"\x09")) == b""
-    assert ask(bus, action()) == b""
-    assert [servo.memory.get("acceleration") for servo in bus.servos] == [9, 9, 9]
     assert ask(bus, protocol.ping(0xFE)) == status(1) + status(2) + status(3)
 
 
 def test_response_level_0_answers_ping_and_read_only() -> None:
     bus = make_bus(1, response_level=0)
     assert ask(bus, protocol.write(1, 41, b"\x05")) == b""
-    assert ask(bus, reg_write(1, 41, b"\x06")) == b""
-    assert ask(bus, action(1)) == b""
-    assert ask(bus, protocol.read(1, 41, 1)) == status(1, 0, b"\x06")
+    assert ask(bus, protocol.read(1, 41, 1)) == status(1, 0, b"\x05")
     assert ask(bus, protocol.ping(1)) == status(1)
-    assert ask(bus, protocol.sync_read([1], 41, 1)) == status(1, 0, b"\x06")
+    assert ask(bus, protocol.sync_read([1], 41, 1)) == status(1, 0, b"\x05")
 
 
 def test_sync_write_reaches_those_it_names() -> None:
@@ -212,19 +192,13 @@ def test_values_beyond_the_limits_are_cut_and_half_a_word_can_be_written() -> No
     assert bus.servo(1).memory.get("goal_position") == 0x0503
 
 
-def test_factory_reset_keeps_the_id() -> None:
-    bus = make_bus(9, max_torque=300)
-    assert ask(bus, protocol.build(9, Instruction.FACTORY_RESET)) == status(9)
-    assert bus.servo(9).memory.get("max_torque") == 1000
-    assert ask(bus, protocol.ping(9)) == status(9)
-
-
 # --- position --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("zero_steps", [2048, 0, 4090, 123])
-@pytest.mark.parametrize("offset", [0, 500, -904, 2047, -2047])
-@pytest.mark.parametrize("direction", [1, -1])
+@pytest.mark.parametrize(
+    ("zero_steps", "offset", "direction"),
+    [(2048, 0, 1), (0, 500, -1), (4090, -904, 1), (123, 2047, -1), (4090, -2047, -1), (123, -904, 1)],
+)
 def test_present_is_actual_minus_offset(zero_steps: int, offset: int, direction: int) -> None:
     servo = EmulatedServo(1, zero_steps=zero_steps, direction=direction, settings={"homing_offset": offset})
     angle = 0.3
@@ -262,39 +236,18 @@ def test_torque_on_holds_and_a_goal_switches_torque_on() -> None:
     assert settle(bus) == 2500
 
 
-@pytest.mark.parametrize(("speed", "ramp"), [(1000, 0), (1000, 20), (0, 20), (3000, 5)])
-def test_speed_and_acceleration_are_kept(speed: int, ramp: int) -> None:
+@pytest.mark.parametrize("speed", [1000, 3000, 0])
+def test_the_speed_of_a_goal_is_kept(speed: int) -> None:
     bus = make_bus(1)
     assert isinstance(bus.plant, FirstOrderPlant)
     bus.plant.lag_s = 1e-4
-    ask(bus, protocol.write(1, 41, bytes([ramp, *(3000).to_bytes(2, "little"), 0, 0, *speed.to_bytes(2, "little")])))
+    ask(bus, protocol.write(1, 41, bytes([0, *(3000).to_bytes(2, "little"), 0, 0, *speed.to_bytes(2, "little")])))
     track, dt = [bus.servos[0].present()], 0.01
-    for _ in range(400):
+    for _ in range(100):
         track.append(settle(bus, dt))
-    rates = [(b - a) / dt for a, b in itertools.pairwise(track)]
-    assert track[-1] == 3000
-    assert max(track) <= 3001
-    top = min(speed or 1e9, 67 * 50)
-    assert max(rates) <= top + 150  # a step of the encoder is 100 steps/s here
-    if ramp:
-        # Trapezoid: the time from 2048 to 3000 with this speed and acceleration.
-        way, a = 3000 - 2048, 100.0 * ramp
-        full = way / top + top / a if top**2 / a < way else 2 * math.sqrt(way / a)
-        moving = sum(rate > 0 for rate in rates) * dt
-        assert moving == pytest.approx(full, rel=0.08)  # less what is slower than the encoder shows
-
-
-def test_wheel_and_step_mode() -> None:
-    bus = make_bus(1, mode=1, min_angle_limit=0, max_angle_limit=0)
-    write(bus, 1, "torque_enable", 1)
-    write(bus, 1, "goal_speed", -500)
-    before = settle(bus, 0.5)
-    assert settle(bus, 1.0) - before == pytest.approx(-500, abs=5)
-    bus = make_bus(1, mode=3, min_angle_limit=0, max_angle_limit=0)
-    write(bus, 1, "goal_position", 5000)
-    assert settle(bus, 4.0) == pytest.approx(2048 + 5000, abs=1)
-    write(bus, 1, "goal_position", -100)
-    assert settle(bus, 1.0) == pytest.approx(2048 + 4900, abs=2)
+    top = max((b - a) / dt for a, b in itertools.pairwise(track))
+    assert track[-1] == max(track) == 3000
+    assert top == pytest.approx(min(speed or 1e9, 67 * 50), abs=150)  # a step of the encoder is 100 steps/s here
 
 
 def test_across_the_encoders_zero_a_servo_goes_the_long_way_round() -> None:

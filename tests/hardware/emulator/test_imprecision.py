@@ -18,7 +18,7 @@ from snake_gym.hardware.pose.source import EmulatedPose
 from snake_gym.hardware.run.connection import ConnectionConfig
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import RESILIENT_SERVO
-from tests.hardware.commands.test_emulate import emulator
+from tests.hardware.programs import emulator
 from tests.hardware.raw_driver import RawDriver
 from tests.hardware.rig import serve
 
@@ -69,20 +69,12 @@ def test_a_late_pose_is_where_the_robot_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plant", "message"),
-    [
-        ("nowhere", "expected module:NAME"),
-        ("math:no", "has no attribute 'no'"),
-        ("no.module:X", "No module named"),
-        ("os:path", "not a callable object; expected the name of a class, as snake_gym.simulation"),
-        ("os:getcwd", "too many positional arguments; expected the name of a class"),
-        ("builtins:print", "which makes a NoneType; expected the name of a class"),
-    ],
+    ("plant", "message"), [("nowhere", "expected module:NAME"), ("math:no", "'no'"), ("no.module:X", "No module named")]
 )
 def test_a_plant_that_is_not_there_is_named(plant: str, message: str) -> None:
     config = build(ConnectionConfig, {"emulated": {"plant": plant}}, "connection")
     with pytest.raises(ConfigError, match=rf"connection.emulated.plant.*{message}"):
-        emulate(config, RESILIENT_SERVO, straight_chain(range(1, 10), 1.2, "STS3215"), None)
+        emulate(config, RESILIENT_SERVO, straight_chain(range(1, 10), 1.2), None)
 
 
 def test_a_robot_in_mujoco_crawls_behind_the_same_bytes() -> None:

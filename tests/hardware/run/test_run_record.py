@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +11,11 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.pose.source import PoseSample
-from snake_gym.hardware.run.record import PARTIAL, RecordWriter, RunRecord, read_record
+from snake_gym.hardware.run.record import PARTIAL, RecordWriter, read_record
 from snake_gym.hardware.run.robot_loop import StepRecord
 from snake_gym.hardware.safety.body import BodySample
 from snake_gym.hardware.safety.checks import ServoHealth
 from snake_gym.robot.presets import RESILIENT_SERVO
-from tests.hardware.rig import Rig
 
 N = 9
 
@@ -116,61 +114,3 @@ def test_a_full_disk_does_not_stop_the_robot() -> None:
         writer.flush()
     assert "not written any more" in writer.fault
     writer.close("done")
-
-
-def cycles_at(folder: Path, times: list[float], late_s: float = 0.0) -> RunRecord:
-    """A log with cycles at these times, each followed by a step that came so late after a gap."""
-    writer = RecordWriter(folder / "times.jsonl", RESILIENT_SERVO, None, {"policy": "test"})
-    for before, t in zip([times[0], *times], times, strict=False):
-        writer.cycle(sample(100.0 + t))
-        writer.step(step(100.0 + t)._replace(late_s=late_s if t - before > 0.1 else 0.0), 100.0 + t, np.ones(2), 0.0)
-    writer.close("done")
-    return read_record(folder / "times.jsonl")
-
-
-def test_times_that_no_run_writes_are_told_and_stalls_that_the_run_tells_of_are_no_fault(tmp_path: Path) -> None:
-    even = [0.02 * k for k in range(200)]
-    cut = cycles_at(tmp_path, even[:50] + even[100:]).time_fault
-    assert cut is not None and cut[0] == pytest.approx(0.98)
-    assert cut[1].startswith("line 102: the cycle at 2.000 s follows the one at 0.980 s, and no step says")
-    back = cycles_at(tmp_path, even[:50] + even[25:]).time_fault
-    assert back is not None
-    assert back[1] == "line 102: the cycle at 0.500 s follows the one at 0.980 s; expected times that increase"
-    even = even[:100]
-    assert cycles_at(tmp_path, even).time_fault is None
-    assert cycles_at(tmp_path, even[:40] + even[41:70] + even[73:]).time_fault is None
-    stalled = even + [one + 2.5 for one in even]
-    assert cycles_at(tmp_path, stalled, late_s=0.5).time_fault is None
-    assert cycles_at(tmp_path, stalled).time_fault is not None
-
-
-@pytest.mark.parametrize("what", ["cycle", "step"])
-def test_a_line_that_is_there_twice_is_told_with_its_number(tmp_path: Path, what: str) -> None:
-    writer = write(tmp_path / "a.jsonl", n=12)
-    lines = writer.path.read_text().splitlines()
-    (at, *_) = (k for k, line in enumerate(lines) if k > 6 and json.loads(line)["kind"] == what)
-    writer.path.write_text("\n".join([*lines[: at + 1], lines[at], *lines[at + 1 :], ""]))
-    fault = read_record(writer.path).time_fault
-    assert fault is not None
-    assert fault[1].startswith(f"line {at + 2} repeats ") and f"line {at + 1}" in fault[1]
-
-
-@pytest.mark.parametrize("ends_away", [False, True])
-def test_readings_told_again_while_the_port_was_away_are_no_fault(tmp_path: Path, ends_away: bool) -> None:
-    rig = Rig(tmp_path)
-    spec = replace(RESILIENT_SERVO, n_links=5)
-    writer = RecordWriter(tmp_path / "run.jsonl", spec, rig.calibration, {"policy": "test"})
-    rig.body.start()
-    rig.body.watch = writer.cycle
-    for k in range(20):
-        rig.bus.unplugged = k >= 12 and (ends_away or k < 14)
-        rig.run(0.1, np.zeros(4))
-        record = step(rig.clock.now(), tuple(rig.body.news()))._replace(body=rig.body.sample(), late_s=0.6)
-        if not (ends_away and k >= 12):  # a run that ends before its next step notes the rest
-            writer.step(record, rig.clock.now(), np.ones(2), 0.0)
-        elif record.news:
-            writer.note(record.news[0])
-    writer.close("the time is over")
-    lines = [line for line in writer.path.read_text().splitlines() if '"cycle"' in line]
-    assert len(set(lines)) < len(lines), "it has told a reading again"
-    assert read_record(writer.path).time_fault is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +20,13 @@ from snake_gym.hardware.commands.calibrate import calibrate
 from snake_gym.hardware.commands.emulate import mounted_at_random
 from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.emulator.port import EmulatedPort
-from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.run.run_config import RunConfig, robot_of
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spatial_kinematics import base_frame, rotation_of
 from snake_gym.robot.spatial_spec import load_spatial_robot
 from tests.hardware.commands.test_emulate import Neighbour
-from tests.hardware.raw_driver import PING, READ, WRITE, RawDriver
+from tests.hardware.raw_driver import PING, RawDriver
 
 pytest.importorskip("mujoco")
 ROOT = Path(__file__).parents[3]
@@ -58,47 +55,39 @@ def travel(env: Any, seconds: float) -> np.ndarray:
     return np.asarray(end - begin)
 
 
-@pytest.mark.parametrize(("mode", "omega"), [pytest.param("ARL", 1.5, marks=pytest.mark.slow), ("SWL", 1.0)])
-def test_gaits_get_as_far_through_the_bus_as_in_the_simulated_env(tmp_path: Path, mode: str, omega: float) -> None:
+@pytest.mark.parametrize(
+    ("mode", "omega", "seconds"), [pytest.param("ARL", 1.5, 20.0, marks=pytest.mark.slow), ("SWL", 1.0, 10.0)]
+)
+def test_gaits_get_as_far_through_the_bus_as_in_the_simulated_env(
+    tmp_path: Path, mode: str, omega: float, seconds: float
+) -> None:
     simulated = gym.make(
         "SnakeGym/SpatialWaypoints-v0", robot=ROBOT, action=action(mode, omega), time_limit_s=30.0,
         faults={"n_max": 0}, start={"amplitude_rad": 0.0, "random": False},
         course={"kind": "list", "targets": [[50.0, 0.0]]},
     )  # fmt: skip
-    connection = {
-        "servo_model": "SM8524BL", "latch": str(tmp_path / "estop"), "emulated": {"supply_ohm": 0.02},
-    }  # fmt: skip
+    connection = {"servo_model": "SM8524BL", "latch": str(tmp_path / "estop")}
     real = gym.make("SnakeGym/Real-v0", **REAL, action=action(mode, omega), connection=connection, time_limit_s=30.0)
-    expected, made = travel(simulated, 20.0), travel(real, 20.0)
-    assert np.hypot(*expected) > 0.8
+    expected, made = travel(simulated, seconds), travel(real, seconds)
+    assert np.hypot(*expected) > 0.04 * seconds
     np.testing.assert_allclose(made, expected, atol=0.15 * np.hypot(*expected))
 
 
 def test_a_raw_driver_bends_the_chain_of_28_servos(tmp_path: Path) -> None:
-    """Torque on, a yaw and a pitch joint told to bend by 200 counts, as bytes on a terminal."""
+    """A yaw and a pitch joint told to bend by 200 counts, as bytes on a terminal."""
     settings = build(RunConfig, load_yaml(ROOT / "configs/hardware/snake_robot_iii.yaml"), "config")
     mounting = straight_chain(range(1, 29), III.joint_limit_rad, "SM8524BL")
     bus = emulate(settings.connection, robot_of(settings), mounting, MonotonicClock())
-    port = EmulatedPort(bus, tmp_path / "bus")
-    try:
-        with RawDriver(port.port) as driver:
-            assert all(driver.ask(servo_id, PING) for servo_id in range(1, 29))
-            before = [int.from_bytes(driver.ask(servo_id, READ, 56, 2)[1], "little") for servo_id in (27, 28)]
-            for servo_id, begin in zip((27, 28), before, strict=True):
-                goal = (begin + 200).to_bytes(2, "little")
-                driver.ask(servo_id, WRITE, 40, 1)
-                driver.ask(servo_id, WRITE, 42, *goal)
-            for servo_id, begin in zip((27, 28), before, strict=True):
-                until_s = time.monotonic() + 30.0
-                now = begin
-                while abs(now - begin - 200) > 20 and time.monotonic() < until_s:
-                    now = int.from_bytes(driver.ask(servo_id, READ, 56, 2)[1], "little")
-                assert abs(now - begin - 200) <= 20
+    with EmulatedPort(bus, tmp_path / "bus") as port, RawDriver(port.port) as raw:
+        assert all(raw.ask(servo_id, PING) for servo_id in range(1, 29))
+        goals = {one: raw.read(one, 56, 2) + 200 for one in (27, 28)}
+        for one, goal in goals.items():
+            raw.write(one, 42, goal, 2)
+        for one, goal in goals.items():
+            raw.until(lambda one=one: raw.read(one, 56, 2), lambda at, goal=goal: abs(at - goal) <= 20)
         with bus.lock:
             angle = bus.plant.joint_angle()
         np.testing.assert_allclose(np.abs(angle[-2:]), 200 * 2 * np.pi / 4096, atol=0.05)
-    finally:
-        port.close()
 
 
 def test_the_base_frame_follows_from_direction_and_vertical() -> None:
@@ -117,31 +106,10 @@ def test_the_base_frame_follows_from_direction_and_vertical() -> None:
         np.testing.assert_allclose(place[0], origin, atol=1e-9)
 
 
-def test_a_datagram_may_tell_height_and_vertical() -> None:
-    source = UdpJson(port=0)
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            lines = [
-                b'{"x_m": 1, "y_m": 2, "angle_rad": 0.5, "up": [0, 0, 0]}',
-                b'{"x_m": 1, "y_m": 2, "angle_rad": 0.5, "up": [0, 1]}',
-                b'{"x_m": 1, "y_m": 2, "angle_rad": 0.5, "z_m": 1e999}',
-                b'{"x_m": 1, "y_m": 2, "angle_rad": 0.5, "z_m": 0.1, "up": [0, 3, 4]}',
-            ]
-            for line in lines:
-                sender.sendto(line, ("127.0.0.1", source.port))
-        pose = source.read(1.0)
-        while not pose.valid:
-            pose = source.read(1.0)
-    finally:
-        source.close()
-    assert source.n_refused == 3 and pose.z_w == 0.1 and pose.up_h is not None
-    np.testing.assert_allclose(pose.up_h, [0.0, 0.6, 0.8])
-
-
 @pytest.mark.slow
 def test_the_policy_for_mixed_ground_winds_through_the_bus_and_its_ground_has_to_be_told(tmp_path: Path) -> None:
     policy = "agents/pretrained/snake_robot_iii_short_terrain"
-    connection = {"servo_model": "SM8524BL", "latch": str(tmp_path / "estop"), "emulated": {"supply_ohm": 0.02}}
+    connection = {"servo_model": "SM8524BL", "latch": str(tmp_path / "estop")}
     told = {"connection": connection, "policy": policy, "safety": REAL["safety"], "time_limit_s": 20.0}
     task = {"id": "SnakeGym/Terrain-v0"}
     with pytest.raises(ConfigError, match="expected one kind, but not a pole"):

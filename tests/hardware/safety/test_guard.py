@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,15 +19,14 @@ import pytest
 from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.emulator.port import EmulatedPort
-from snake_gym.hardware.emulator.servo import EmulatedServo
 from snake_gym.hardware.safety import guarded_body
 from snake_gym.hardware.safety.body import BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
-from snake_gym.hardware.safety.guard import Guard, pack_command, pack_text, unpack
+from snake_gym.hardware.safety.guard import pack_command, pack_text, unpack
 from snake_gym.hardware.safety.guarded_body import GuardedBody
 from tests.hardware.patient import be_patient
-from tests.hardware.rig import Rig, ending, serve, wait_until
+from tests.hardware.rig import ending, serve, torque_on, wait_until
 
 ROOT = Path(__file__).parents[3]
 N = 4
@@ -46,7 +44,7 @@ def patient_guards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def terminal() -> Iterator[EmulatedPort]:
-    with serve([EmulatedServo(k + 1) for k in range(N)]) as port:
+    with serve(range(1, N + 1)) as port:
         yield port
 
 
@@ -83,12 +81,6 @@ def may_take_priority() -> bool:
     """Whether this user may have a real-time priority."""
     ask = "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))"
     return subprocess.run([sys.executable, "-c", ask], capture_output=True, check=False).returncode == 0
-
-
-def torque_on(terminal: EmulatedPort) -> list[bool]:
-    """Of the registers: also of servos that do not answer now, and would go on once they do."""
-    with terminal.bus.lock:
-        return [servo.memory.get("torque_enable") == 1 for servo in terminal.bus.servos]
 
 
 def wait_for_off(terminal: EmulatedPort) -> None:
@@ -176,6 +168,10 @@ def test_the_emergency_stop_of_another_process_is_obeyed(
     assert "somebody pressed it" in body.stop_reason
     with pytest.raises(BringUpError, match="clear it"):
         body.start()
+    nowhere = GuardedBody(BusPort(str(tmp_path / "none")), CHAIN, LIMITS, latch=tmp_path / "other")
+    with pytest.raises(BringUpError, match="cannot open"):
+        nowhere.start()
+    nowhere.close()
 
 
 def test_when_the_guard_is_killed_the_policy_s_side_switches_the_torque_off(
@@ -290,31 +286,6 @@ def test_a_servo_that_was_away_at_the_end_is_switched_off_when_it_is_back(
     wait_for_off(terminal)
 
 
-def test_a_guard_that_ends_tells_of_silent_servos_before_it_tries_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rig = Rig(tmp_path)
-    policys, guards = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with policys, guards:
-        guard = Guard(guards, rig.body, 0)
-        guard._bring_up()
-        rig.servos[2].dead = True
-        policys.setblocking(False)
-        told: list[list[bytes]] = []
-        cycle = rig.body.cycle
-
-        def listen_first() -> None:
-            told.append([])
-            with suppress(BlockingIOError):
-                while True:
-                    told[-1].append(policys.recv(65536))
-            cycle()
-
-        monkeypatch.setattr(rig.body, "cycle", listen_first)
-        guard._leave()
-    assert any(b"torque is not known to be off in joints 3: use the hardware stop" in line for line in told[0])
-
-
 @pytest.mark.usefixtures("impatient")
 def test_without_guard_and_port_the_policy_s_side_goes_on_trying(terminal: EmulatedPort, body: GuardedBody) -> None:
     terminal.unplug()
@@ -384,10 +355,3 @@ def test_when_the_policy_is_killed_torque_goes_off(
         assert torque_on(terminal) == [True] * N
         terminal.plug()
     wait_for_off(terminal)
-
-
-def test_a_port_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    body = GuardedBody(BusPort(str(tmp_path / "none")), CHAIN, LIMITS, latch=tmp_path / "estop")
-    with pytest.raises(BringUpError, match="cannot open"):
-        body.start()
-    body.close()

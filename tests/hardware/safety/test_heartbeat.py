@@ -1,7 +1,6 @@
 """The heartbeat of the process that runs the bus, heard by the board's program as docs/hardware.md prints it.
 
-The board is a second pseudo terminal; its relay is the supply of the emulated servos. A driver of another make asks
-them.
+The board is a second pseudo terminal; its relay is the supply of the emulated servos.
 """
 
 from __future__ import annotations
@@ -21,14 +20,10 @@ from typing import Any
 
 import pytest
 
-from snake_gym.hardware.emulator.bus import EmulatedServo
 from snake_gym.hardware.emulator.port import EmulatedPort
-from tests.hardware.commands.test_commands import N, launch, settings
-from tests.hardware.raw_driver import RawDriver
-from tests.hardware.rig import ending, serve, wait_until
+from tests.hardware.programs import N, launch, settings
+from tests.hardware.rig import ending, torque_on, wait_until
 
-TORQUE = 40
-IDS = range(1, N + 1)
 PAGE = Path(__file__).parents[3] / "docs" / "hardware.md"
 
 
@@ -49,7 +44,7 @@ class Board:
         tty.setraw(theirs)
         self.port = os.ttyname(theirs)
         self.watchdog = printed_program()["Watchdog"]()
-        self.watchdog.longest_ms = 3000.0  # the machine may be busy, and keep this thread or the guard from its turn
+        self.watchdog.longest_ms = 2000.0  # the machine may be busy, and keep this thread or the guard from its turn
         self.heard = ""
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -75,12 +70,6 @@ class Board:
 
 
 @pytest.fixture
-def port() -> Iterator[EmulatedPort]:
-    with serve([EmulatedServo(one) for one in IDS]) as emulated:
-        yield emulated
-
-
-@pytest.fixture
 def board(port: EmulatedPort) -> Iterator[Board]:
     made = Board(port)
     yield made
@@ -100,20 +89,15 @@ def running(port: EmulatedPort, board: Board, folder: Path, *more: str) -> Itera
         process.communicate(timeout=20)
 
 
+def is_limp(port: EmulatedPort) -> bool:
+    with port.bus.lock:
+        return not any(servo.torque_on for servo in port.bus.servos)
+
+
 def guard_of(process: Any) -> int:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     (guard,) = (int(one) for one in children if b"safety.guard" in Path(f"/proc/{one}/cmdline").read_bytes())
     return guard
-
-
-def torque(port: EmulatedPort) -> list[int]:
-    with RawDriver(port.port) as raw:
-        return [raw.read(one, TORQUE) for one in IDS]
-
-
-def is_limp(port: EmulatedPort) -> bool:
-    with port.bus.lock:
-        return not any(servo.torque_on for servo in port.bus.servos)
 
 
 def test_both_processes_killed_at_once_open_the_relay(port: EmulatedPort, board: Board, tmp_path: Path) -> None:
@@ -130,19 +114,6 @@ def test_both_processes_killed_at_once_open_the_relay(port: EmulatedPort, board:
         assert set(board.heard) == {"+"}
 
 
-def test_a_guard_and_a_run_that_both_hang_open_the_relay(port: EmulatedPort, board: Board, tmp_path: Path) -> None:
-    with running(port, board, tmp_path) as process:
-        guard = guard_of(process)
-        for one in (guard, process.pid):
-            os.kill(one, signal.SIGSTOP)
-        try:
-            wait_until(lambda: is_limp(port))
-            assert not board.watchdog.closed
-        finally:
-            os.kill(guard, signal.SIGKILL)
-            os.kill(process.pid, signal.SIGCONT)
-
-
 GUARDED = ["true", pytest.param("false", marks=pytest.mark.slow)]
 
 
@@ -153,7 +124,7 @@ def test_a_run_that_ends_leaves_the_supply_on(port: EmulatedPort, board: Board, 
         out, _ = process.communicate(timeout=30)
         assert process.returncode == 130, out
     wait_until(lambda: board.heard.endswith("-"))
-    assert torque(port) == [0] * N
+    assert not any(torque_on(port))
     assert board.heard.lstrip("+") == "-"
     assert board.watchdog.closed
 
@@ -175,30 +146,34 @@ def test_a_board_that_goes_away_stops_the_robot(port: EmulatedPort, board: Board
         out, _ = process.communicate(timeout=30)
         assert process.returncode == 1
         assert "the heartbeat does not reach its board" in out
-    assert torque(port) == [0] * N
+    assert not any(torque_on(port))
 
 
 @pytest.mark.parametrize("guarded", GUARDED)
 def test_a_board_that_is_not_there_moves_nothing(port: EmulatedPort, tmp_path: Path, guarded: str) -> None:
     words = ["--set", "connection.heartbeat=/dev/none", "--set", f"connection.guarded={guarded}", "--log", "none"]
     process = launch("run", "cc", *settings(tmp_path, port), *words)
-    with ending(process):
-        out, _ = process.communicate(timeout=60)
-    assert process.returncode != 0 and "cannot open /dev/none" in out and "Traceback" not in out, out
-    assert torque(port) == [0] * N
+    wiggle = launch(
+        "wiggle", "--port", port.port, "--ids", "1", "--latch", str(tmp_path / "estop"), "--heartbeat", "/dev/none"
+    )
+    for one in (process, wiggle):
+        with ending(one):
+            out, _ = one.communicate(timeout=60)
+        assert one.returncode != 0 and "cannot open /dev/none" in out and "Traceback" not in out, out
+        assert not any(torque_on(port))
 
 
 def test_a_wiggle_beats_while_it_moves_and_rests_after_each_servo(
     port: EmulatedPort, board: Board, tmp_path: Path
 ) -> None:
     words = ["--port", port.port, "--ids", f"1-{N}", "--latch", str(tmp_path / "estop"), "--heartbeat", board.port]
-    process = launch("wiggle", *words)
+    process = launch("wiggle", *words, "--degrees", "3")
     with ending(process):
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 0, out
     assert re.fullmatch(rf"([+]+-){{{N}}}", board.heard), board.heard
     assert board.watchdog.closed
-    assert torque(port) == [0] * N
+    assert not any(torque_on(port))
 
 
 def test_a_wiggle_that_hangs_opens_the_relay(port: EmulatedPort, board: Board, tmp_path: Path) -> None:
@@ -211,14 +186,5 @@ def test_a_wiggle_that_hangs_opens_the_relay(port: EmulatedPort, board: Board, t
         assert not is_limp(port), "it has been on its way for a second"
         wait_until(lambda: is_limp(port))
         assert not board.watchdog.closed
-        os.kill(process.pid, signal.SIGCONT)
-        process.communicate(timeout=60)
-
-
-def test_a_wiggle_without_its_board_moves_nothing(port: EmulatedPort, tmp_path: Path) -> None:
-    words = ["--port", port.port, "--ids", "1", "--latch", str(tmp_path / "estop"), "--heartbeat", "/dev/none"]
-    process = launch("wiggle", *words)
-    with ending(process):
-        out, _ = process.communicate(timeout=60)
-    assert process.returncode != 0 and "--heartbeat: cannot open /dev/none" in out and "Traceback" not in out, out
-    assert torque(port) == [0] * N
+        process.kill()
+        process.communicate(timeout=20)

@@ -1,4 +1,4 @@
-"""Whatever moves servos and is killed by SIGKILL leaves no torque on: a wire beside the driver is the witness."""
+"""Whatever moves servos and is killed by SIGKILL leaves no torque on: a wire to the driver is the witness."""
 
 from __future__ import annotations
 
@@ -6,35 +6,24 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.emulator.port import EmulatedPort
-from snake_gym.hardware.emulator.servo import EmulatedServo
 from snake_gym.hardware.safety.emergency_stop import find_locks
-from tests.hardware.commands.test_commands import launch, press, settings
-from tests.hardware.rig import ending, serve, wait_until
+from tests.hardware.programs import N, launch, press, settings
+from tests.hardware.rig import ending, torque_on, wait_until
 from tests.hardware.wiretap import Wiretap
 
-N = 9
-IDS = range(1, N + 1)
 UNGUARDED = ["wiggle", *(pytest.param(what, marks=pytest.mark.slow) for what in ("calibrate", "unguarded run"))]
-
-
-@pytest.fixture
-def port() -> Iterator[EmulatedPort]:
-    with serve([EmulatedServo(one) for one in IDS]) as emulated:
-        yield emulated
 
 
 def start(what: str, port: EmulatedPort, wire: Wiretap, folder: Path) -> subprocess.Popen[str]:
     """A command that moves servos, as far as the first torque."""
     common = ["--port", wire.port, "--ids", f"1-{N}", "--degrees", "30", "--latch", str(folder / "estop")]
-    words = settings(folder, port)
-    words[words.index("--port") + 1] = wire.port
+    words = settings(folder, port, wire.port)
     unguarded = ["--log", "none", "--set", "connection.guarded=false"]
     commands = {
         "wiggle": ["wiggle", *common],
@@ -53,7 +42,7 @@ def start(what: str, port: EmulatedPort, wire: Wiretap, folder: Path) -> subproc
 
 @pytest.mark.parametrize("what", UNGUARDED)
 def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, what: str) -> None:
-    with Wiretap(port.port) as wire:
+    with Wiretap(port) as wire:
         process = start(what, port, wire, tmp_path)
         process.send_signal(signal.SIGKILL)
         killed_s = time.monotonic()
@@ -61,7 +50,7 @@ def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, 
         assert process.returncode == -signal.SIGKILL, out
         wire.torque_off_s({one.servo_id for one in wire.torqued()}, killed_s)
         wait_until(lambda: not find_locks(tmp_path / "estop"), 10.0)  # nobody talks any more
-        assert wire.torque(IDS) == [0] * N
+        assert not any(torque_on(port))
 
 
 def test_a_wiggle_that_is_killed_while_the_port_is_away_is_switched_off_when_it_is_back(
@@ -69,15 +58,14 @@ def test_a_wiggle_that_is_killed_while_the_port_is_away_is_switched_off_when_it_
 ) -> None:
     words = ["wiggle", "--port", port.port, "--ids", "1-3", "--degrees", "30", "--latch", str(tmp_path / "estop")]
     process = launch(*words, patient=True)
-    on = lambda: any(servo.memory.get("torque_enable") for servo in port.bus.servos)  # noqa: E731
     with ending(process):
-        wait_until(on)
+        wait_until(lambda: any(torque_on(port)))
         port.unplug()
     wait_until(lambda: [lock.alive for lock in find_locks(tmp_path / "estop")] == [True])  # somebody is in charge of it
-    assert on()
+    assert any(torque_on(port))
     port.plug()
     wait_until(lambda: not find_locks(tmp_path / "estop"))
-    assert not on()
+    assert not any(torque_on(port))
     process.communicate(timeout=20)
 
 
@@ -106,7 +94,7 @@ def _read(path: Path) -> bytes:
 def test_what_loses_the_process_that_waits_for_its_death_ends_with_the_torque_off(
     port: EmulatedPort, tmp_path: Path, what: str
 ) -> None:
-    with Wiretap(port.port) as wire:
+    with Wiretap(port) as wire:
         process = start(what, port, wire, tmp_path)
         with ending(process):
             os.kill(watcher_of(process), signal.SIGKILL)
@@ -114,7 +102,7 @@ def test_what_loses_the_process_that_waits_for_its_death_ends_with_the_torque_of
         assert process.returncode == 1, out
         assert out.count("the process that would switch the torque off if this one dies has ended") == 1, out
         assert "Traceback" not in out
-        assert wire.torque(IDS) == [0] * N
+        assert not any(torque_on(port))
         assert not find_locks(tmp_path / "estop")
         assert not (tmp_path / "estop").exists(), "nothing has to be cleared"
 
@@ -130,7 +118,7 @@ def watcher_of(process: subprocess.Popen[str]) -> int:
 def test_estop_ends_a_process_without_guard_that_hangs(
     port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
-    with Wiretap(port.port) as wire:
+    with Wiretap(port) as wire:
         process = start(what, port, wire, tmp_path)
         with ending(process):
             process.send_signal(signal.SIGSTOP)
@@ -141,5 +129,5 @@ def test_estop_ends_a_process_without_guard_that_hangs(
             process.communicate(timeout=20)
             assert process.returncode == -signal.SIGKILL
         assert code == 0 and "torque is off in all servos" in out, out
-        assert torqued and wire.torque(IDS) == [0] * N
+        assert torqued and not any(torque_on(port))
         assert not find_locks(tmp_path / "estop")
