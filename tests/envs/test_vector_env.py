@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
 import snake_gym  # noqa: F401  (registers)
-from snake_gym.config import ConfigError, load_yaml
+from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv, make_obstacle_field, make_waypoints
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
 
@@ -147,37 +146,3 @@ def test_same_step_infos_of_a_world_are_of_its_new_episode_and_final_info_of_its
             _, afterwards = by_hand.reset(options={"reset_mask": ended})
         assert_same({name: infos[name] for name in at_end}, afterwards, "infos")
     assert env.core.episode.min() >= 2
-
-
-def test_bad_arguments_name_value_and_expectation() -> None:
-    env = make_waypoints(2)
-    with pytest.raises(gym.error.ResetNeeded):
-        env.step(np.zeros((2, 9)))
-    env.reset(seed=0)
-    bad = np.zeros((2, 9))
-    bad[1, 3] = np.nan
-    with pytest.raises(ValueError, match=r"action\[1, 3\] is nan; expected a finite number"):
-        env.step(bad)
-    with pytest.raises(ValueError, match=r"shape \(2, 3\); expected \(2, 9\)"):
-        env.step(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="reset_mask"):
-        env.reset(options={"reset_mask": np.array([True])})
-    for one in (env, gym.make("SnakeGym/Waypoints-v0")):
-        for options in (3, 0, "reset_mask", [True]):
-            with pytest.raises(ValueError, match=r"options is .*; expected None or a dict"):
-                one.reset(options=options)
-    one.reset(options={})
-    env.reset(options={"reset_mask": None})
-    one.reset(options={"lerobot_new_rollout": True})  # as other libraries do
-    env.reset(options={"lerobot_new_rollout": True})
-    with pytest.raises(ConfigError, match=r"options has the key 'targets'; this env takes none$"):
-        one.reset(options={"targets": [[1.0, 0.0]]})
-    hint = r"; did you mean 'reset_mask'\?"
-    with pytest.raises(ConfigError, match=f"options has the key 'reset_maks'; expected one of reset_mask{hint}$"):
-        env.reset(options={"reset_maks": np.array([True, False])})
-    with pytest.raises(ValueError, match="autoreset_mode is 'sometimes'; expected one of"):
-        make_waypoints(2, None, "sometimes")
-    with pytest.raises(ValueError, match=r"joint 12; expected 1 to 9"):
-        make_waypoints(2, {"faults": {"joints": [12]}})
-    with pytest.raises(ValueError, match=r"time_limit_s is 1.05; expected a multiple .* \(nearest: 1\)"):
-        make_waypoints(2, {"time_limit_s": 1.05})
