@@ -63,7 +63,7 @@ def test_reset_touches_the_masked_worlds_only(settings: dict[str, Any]) -> None:
         np.testing.assert_array_equal(values[1], moved[name][1])
 
 
-@pytest.mark.parametrize("settings", [*SETTINGS, {"kind": "cpg", "topology": "nearest"}])
+@pytest.mark.parametrize("settings", [*SETTINGS, {"kind": "cpg", "weights": "gaussian"}])
 def test_a_world_in_a_batch_equals_that_world_alone(settings: dict[str, Any]) -> None:
     controller = make_controller(settings, SPEC)
     state = controller.initial_state(5)
