@@ -160,7 +160,7 @@ def test_a_lock_that_is_a_link_is_not_followed(finished: Path, tmp_path: Path) -
         (["--set", "total_steps=1e30"], "total_steps is 1000.*; expected in \\[1, 1e\\+12\\]"),
         (
             ["--set", "env.observation.columns=[standard, velocity]"],
-            "velocity of the observations has no entries in .*; it needs SnakeGym/Velocity-v0",
+            "velocity of the observations has no entries in SnakeGym/Waypoints-v0",
         ),
         (["--set", "device=graphics"], "device is 'graphics', which torch cannot use here"),
         (["--resume", "y"], "not allowed with argument"),
