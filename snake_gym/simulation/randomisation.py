@@ -342,9 +342,6 @@ _SEVERAL = {"position_bias_m": 2}
 _PLACES = {"patches": 3, "slope_rad": 1, "payload_kg": 1}
 """Numbers in [0, 1) that a quantity needs besides: direction and two phases; direction; which link."""
 _PLACE = "_place"
-QUANTITIES = {f.name: f.name for f in dataclasses.fields(RandomisationConfig) if f.default is None}
-QUANTITIES |= {name + _PLACE: name for name in _PLACES}
-"""Names of all that can be drawn for an episode -> the setting without which it is not."""
 
 
 class Columns(NamedTuple):

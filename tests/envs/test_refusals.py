@@ -12,7 +12,6 @@ from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv
 
 SERVO = "resilient_servo"
-ENDLESS = {"robot": {"preset": SERVO, "sim_dt_s": 1e-12, "control_dt_s": 1e-8}}
 UNLIMITED = {"kind": "torque", "speed_limit_rad_s": math.inf}
 TWICE = [{"joint": 2, "kind": "locked"}, {"joint": 2, "kind": "weak"}]
 FIXED = {"kind": "list", "targets": [[30, 0]]}
@@ -41,8 +40,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("Waypoints", {"difficulty": 2.0}, "difficulty is 2"),
     ("Waypoints", {"time_limit_s": 1.05}, "time_limit_s is 1.05; expected a multiple"),
     ("Waypoints", {"time_limit_s": math.nan}, "time_limit_s is nan"),
-    ("Waypoints", {"time_limit_s": 1e9}, "time_limit_s is 1e+09; expected at most 2e+06"),
-    ("Waypoints", ENDLESS, "time_limit_s is 60; expected at most 0.1"),
     ("Waypoints", {"robot": {"preset": SERVO, "sim_dt_s": 1e-6}}, "sim_dt_s at least 2e-06"),
     ("Waypoints", {"robot": {"preset": SERVO, "joint_stop_rad": 0.3}}, "start.amplitude_rad is 0.349066; expected at"),
     ("Waypoints", {"robot": {"preset": SERVO, "actuator": {"kind": "torque", "kd": 0.0}}}, "actuator.kd is 0"),
@@ -67,8 +64,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("Waypoints", told("true_velocity", "true_velocity"), "privileged[1] is 'true_velocity' again"),
     ("Waypoints", {"faults": {"n_max": 0}, **told("fault_kind")}, "fault_kind, of which there is nothing here"),
     ("Waypoints", told("true_contact_force"), "it needs a task with obstacles"),
-    ("Waypoints", told("randomisation/mass"), "randomisation.mass is null"),
-    ("Waypoints", told("randomisation/level"), "nothing varies"),
+    ("Waypoints", told("randomisation/mass"), "privileged[0] is 'randomisation/mass'; expected one of"),
     ("Terrain", {"size_m": 4.0}, "size_m is 4; expected at least 9.28"),
     ("Terrain", {"course": FIXED}, "target up to 30 m away"),
     ("SpatialWaypoints", varied("friction_across"), "friction_across is set"),

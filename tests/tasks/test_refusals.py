@@ -37,7 +37,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("PathFollow", {"path": {"kind": "recorded", "points": BACK, "closed": True}}, "points[2] is [0.0, 0.0], as"),
     ("PathFollow", {"path": {"kind": "line", "closed": True}}, "path.closed is given for path.kind line"),
     ("PathFollow", {"path": {"length_m": 1e4, "bend_every_m": 1.0}}, "bend_every_m is 1 for length_m 10000"),
-    ("PathFollow", {"path": {"kind": "recorded", "file": "no.csv"}}, "path.file is 'no.csv', which cannot be read"),
+    (
+        "PathFollow",
+        {"path": {"kind": "recorded", "file": "no.csv"}},
+        "(No such file or directory); expected a CSV",
+    ),
 ]
 
 
@@ -54,17 +58,17 @@ def test_settings_that_no_task_can_have_are_refused_in_one_line(
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"0,0\n1,a\n", "walk.csv, line 2 is '1,a'; expected two numbers x,y"),
-        (b"0,0,0\n", "line 1 is '0,0,0'; expected two numbers x,y"),
-        (b"0,0\nnan,0\n", "line 2 is 'nan,0'; expected numbers in [-1e+06, 1e+06]"),
-        (b"x,y\n", "has no points; expected a CSV file"),
-        (b"\xff\xfe\x00", "which cannot be read"),
-        (b"0,0\n" * 1_100_000, "it has more than 4194304 bytes"),
+        (b"0,0\n1,a\n", "expected a CSV file with lines x,y"),
+        (b"0,0,0\n", "expected a CSV file with lines x,y"),
+        (b"0,0\nnan,0\n", "expected coordinates of at most"),
+        (b"x,y\n", "path.points has 0 entries"),
+        (b"\xff\xfe\x00", "expected a CSV file with lines x,y"),
+        (b"0,0\n" * 1_100_000, "more than 4194304 bytes"),
     ],
-    ids=lambda value: "" if isinstance(value, bytes) else value,
+    ids=["a word", "three numbers", "no number", "a header alone", "bytes", "large"],
 )
 def test_a_file_that_is_no_path_is_one_clear_error(content: bytes, expected: str, tmp_path: Path) -> None:
     file = tmp_path / "walk.csv"
     file.write_bytes(content)
-    with pytest.raises(ConfigError, match=re.escape(expected)):
+    with pytest.raises(ConfigError, match=expected):
         build(PathFollowConfig, {"path": {"kind": "recorded", "file": str(file)}}, "env")
