@@ -53,7 +53,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (faults(weak_strength=[0.4, 1.2]), "weak_strength[1] is 1.2"),
     (faults(strengths={"ruogh": 0.1}), "did you mean 'rough'"),
     (faults(strengths={"rough": [0.3, 0.1]}), "strengths.rough is [0.3, 0.1]; expected [low, high]"),
-    (faults(strengths={"weak": 0.1}), "faults.strengths has weak; expected faults.weak_strength"),
+    (faults(strengths={"weak": 0.1}), "faults.strengths has a key that is 'weak'; expected one of"),
     (faults(recovering_share=0.5), "faults.recovering_share is 0.5, but faults.duration_s is inf"),
     (faults(second_share=0.5), "faults.second_share is 0.5"),
     (faults(events=[{"joint": 1}], joints=[2]), "faults.events and faults.joints are both set"),
