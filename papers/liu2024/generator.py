@@ -3,7 +3,7 @@
 Changes of amplitude and gait in mid-run (sections 1 and 3.1), judged by the joints' steps, speeds, accelerations and
 pauses: by the published equations at the published rates, full network on 14 yaw joints; and by a serpenoid formula,
 which jumps where its parameters change. The measures are the fastest motion of a joint in the old or the new gait:
-omega rho for speeds, omega^2 rho for accelerations. The controller's own rates and ``Cpg.set_gait`` are ours.
+omega rho for speeds, omega^2 rho for accelerations. The controller's own rates are ours.
 
 Derivative (section 3.3): the sliding-window five-point one against the exact one, on the network's own output. A locked
 network's output is a sine, whose derivatives are known; errors are relative to their amplitudes, after the window has
@@ -119,7 +119,7 @@ def measure_motion(joints: FloatArray, old: Gait, new: Gait) -> Motion:
 
 def _play(gait: Gait, watched_s: float) -> tuple[FloatArray, float]:
     """Return commands (T, J) from the last one of the old gait on, and the smallest radius over the smaller rho."""
-    rates: dict[str, Any] = {**PAPER_RATES, "topology": "full", "weights": "gaussian", "weight_width_joints": 5.0}
+    rates: dict[str, Any] = {**PAPER_RATES, "weights": "gaussian", "weight_width_joints": 5.0}
     controller = Cpg(CpgConfig(*BEFORE, **rates), SNAKESYS)
     state, zero = controller.initial_state(1), np.zeros((1, SNAKESYS.n_joints))
     wave = BEFORE.phase_shift_rad * np.arange(SNAKESYS.n_joints) - BEFORE.frequency_rad_s * DT_S
@@ -127,8 +127,8 @@ def _play(gait: Gait, watched_s: float) -> tuple[FloatArray, float]:
     sample = Measurement(zero, zero.copy(), np.zeros((1, 2)), np.zeros(1), np.ones(1, dtype=bool))
     goal = Goal(np.zeros((1, 2)), np.zeros(1, dtype=bool))
     joints = [controller.command(sample, goal, state, DT_S)[0] for _ in range(2)]
-    controller.set_gait(state, np.array([True]), gait.amplitude_rad, gait.frequency_rad_s, gait.phase_shift_rad)
-    state["departure"][:] = 0.0  # all at once, without the controller's own way from gait to gait
+    for parameter, value in gait._asdict().items():
+        state[parameter][:] = value
     smallest = np.inf
     for _ in range(round(watched_s / DT_S)):
         joints.append(controller.command(sample, goal, state, DT_S)[0])

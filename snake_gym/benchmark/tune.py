@@ -140,7 +140,7 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     add_set_option(
         parser,
         "settings of the env (env.faults.n_max=3, or without env.), or of the controller, which stay as given "
-        "(controller.topology=full)",
+        "(controller.weights=equal)",
     )
     parser.add_argument("--budget", type=int, help="generations (40)")
     parser.add_argument("--population", type=int, help="candidates in each generation (32)")

@@ -20,7 +20,6 @@ from snake_gym.controllers.base import (
     Gait,
     PerWorld,
     register_controller,
-    reset_worlds,
     searched,
 )  # fmt: skip
 from snake_gym.controllers.tuned import Tuning, find_tuned, read_tuned
@@ -132,5 +131,5 @@ def _settings(
 
 __all__ = [
     "CONTROLLERS", "Controller", "ControllerState", "Gait", "PerWorld", "check_unused", "make_controller",
-    "register_controller", "reset_worlds", "resolve_controller", "searched", "tuning_of",
+    "register_controller", "resolve_controller", "searched", "tuning_of",
 ]  # fmt: skip

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from snake_gym.config import ConfigError
@@ -124,13 +123,6 @@ def check_mirror(controller: Any, where: str) -> None:
         value = np.asarray(controller.parameter[setting])
         if value.any():
             raise ConfigError(f"{where}.{setting} is {value.flat[0]:g}, not the same in a mirror; expected 0")
-
-
-def reset_worlds(controller: Controller, state: ControllerState, mask: NDArray[np.bool_]) -> None:
-    """Put the worlds in ``mask`` (W,) back to the controller's initial state, in place."""
-    fresh = controller.initial_state(mask.size)
-    for name, values in state.items():
-        values[mask] = fresh[name][mask]
 
 
 def per_world_parameters(config: Any, per_world: PerWorld | None) -> dict[str, FloatArray]:

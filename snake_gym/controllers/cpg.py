@@ -19,29 +19,18 @@ in a frame that also turns with omega, y = exp(-omega t) D x^, the network reads
 without the fast rotation: turning is exact, the locked gait is a fixed point, and worlds with different gaits share one
 product. RK4 then needs a step that is small against the rates of convergence only (``MAX_STEP_S``, ``MAX_RATE_STEP``).
 All of it is in double precision: oscillators that start alike leave the unstable state by small differences, which
-rounding to single precision would make up. The stored state is x itself, so a change of gait makes no joint jump.
-
-Changes of gait. With a new phase shift every T_ij changes at once: the coupling would pull joints at up to
-(omega + 2 alpha sum_j w_ij) rho, and where the new wave sums to zero over the old one the oscillators would damp each
-other. So ``set_gait`` keeps the old gait as a *departure* from the new one: of each oscillator's phase, of rho and of
-omega. Departures die out as critically damped systems of second order do, d'' = -2 c d' - c^2 d, and D, rho and omega
-follow them, so the network stays locked and the oscillation goes on at full size. Velocities stay continuous and
-accelerations bounded, in the middle of another change too. A phase counts modulo one turn, and departures are chosen
-with the smallest spread S over the joints. With c = e (1 - SLOWEST) omega / S (at most omega / 2) the slowest
-oscillator keeps the share ``SLOWEST`` of omega if the fastest keeps omega; all wait as much as the fastest would run
-ahead. A change by a whole wave takes about four periods in all.
+rounding to single precision would make up. The stored state is x itself: no joint jumps where the gait is changed.
 
 Departures from the paper: its lambda and alpha (``PAPER_RATES``) take tens of seconds to converge and are not the
 defaults; nor is its start, (0.1 deg, 0), from which the gait would take twice as long to grow as from ``START``. Its
 Gaussian weights exp(-(d - 1)^2 / 2 sigma^2) have mu = 1 and sigma = 5; our distance d is counted in joints.
-The paper does not steer: ``centre`` moves u_c, to which the limit cycle follows; ``offset`` leaves the oscillators
-alone and adds u_c to the output. In both, u_c approaches the point-of-sight offset at ``steering_rate_per_s``.
+Of its networks ours is the full one. The paper does not steer: here u_c, to which the limit cycle follows, approaches
+the point-of-sight offset at ``steering_rate_per_s``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -55,9 +44,7 @@ from snake_gym.controllers.speed_hold import pace_of
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-Topology = Literal["full", "nearest", "next_nearest", "chain", "double_chain", "ladder", "bipartite", "dorsal"]
 Weights = Literal["equal", "gaussian"]
-Steering = Literal["centre", "offset"]
 Rate = Annotated[float, Field(ge=0.0, le=100.0)]
 
 PAPER_RATES = {"convergence_per_s": 0.2, "coupling_per_s": 0.01}
@@ -67,11 +54,7 @@ START = (0.1, 0.1)
 START_GROWTH = 0.01
 """Share by which each oscillator starts larger than the one behind it. Where a whole number of waves sums to zero,
 equal ones would damp each other down to rounding, and be silent until that has grown again."""
-SLOWEST = 0.4
-"""Share of omega that every oscillator keeps while the phase shift changes."""
 MAX_STEP_S = 0.1
-SETTLED = 1e-9
-"""Departure [rad] and rate [rad/s] at which a change of gait is over."""
 MAX_RATE_STEP = 1.0
 """Largest RK4 step times the fastest rate of convergence (RK4 is stable up to 2.8)."""
 LARGEST_EXCESS = 30.0
@@ -85,14 +68,10 @@ class CpgConfig(SteeringConfig, GaitConfig):
     """Rate lambda at which the amplitude settles [1/s]."""
     coupling_per_s: Rate = searched(0.6, 0.05, 2.0, log=True)
     """Rate alpha at which the phases lock, for a coupling weight of one [1/s]."""
-    topology: Topology = "full"
-    """Pattern of coupled oscillators; see ``coupling_weights``."""
     weights: Weights = "equal"
     """Weight of a coupling: one, or a Gaussian of the distance along the chain, one between neighbours."""
     weight_width_joints: Annotated[float, Field(ge=1e-3, le=1e3)] = 2.0
     """Standard deviation sigma of the Gaussian weights [joints]; liu2024 has 5."""
-    steering: Steering = "centre"
-    """Use of u_c: as centre of the oscillators, or as offset added to their output."""
     steering_rate_per_s: Gain = searched(10.0, 1.0, 30.0, log=True)
     """Rate at which u_c approaches the wanted offset [1/s]."""
 
@@ -106,9 +85,7 @@ class Cpg(Gait):
     """Controller of a steered Hopf network.
 
     State: ``u``, ``v`` (W, J) [rad] the oscillators, ``centre`` (W,) [rad] u_c, and the gait of each world:
-    ``amplitude_rad``, ``frequency_rad_s``, ``phase_shift_rad`` (W,), which ``set_gait`` changes. ``departure`` and
-    ``departure_rate`` (W, J + 2) tell how far a change still has to go: the phases [rad] of all oscillators, rho [rad]
-    and omega [rad/s], each the present value less that of the gait, and their rates; ``change_rate_per_s`` (W,) is c.
+    ``amplitude_rad``, ``frequency_rad_s``, ``phase_shift_rad`` (W,).
     """
 
     lopsided = ()
@@ -116,7 +93,7 @@ class Cpg(Gait):
     def __init__(self, config: CpgConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self._guidance = PointOfSight(spec, config.tracked_point)
-        weight = coupling_weights(spec.n_joints, config.topology, config.weights, config.weight_width_joints)
+        weight = coupling_weights(spec.n_joints, config.weights, config.weight_width_joints)
         self._coupling = Coupling(weight, self.parameter["coupling_per_s"])
         rate = 2.0 * self.parameter["convergence_per_s"] + self._coupling.fastest_per_s
         self._attraction = self.parameter["convergence_per_s"]
@@ -128,57 +105,13 @@ class Cpg(Gait):
         state = {"u": START[0] * size, "v": START[1] * size, "centre": np.zeros(n_worlds)}
         for name in ("amplitude_rad", "frequency_rad_s", "phase_shift_rad"):
             state[name] = np.broadcast_to(self.parameter[name], (n_worlds,)).copy()
-        state["departure"] = np.zeros((n_worlds, self.n_joints + 2))
-        state["departure_rate"] = np.zeros((n_worlds, self.n_joints + 2))
-        state["change_rate_per_s"] = np.ones(n_worlds)
         return state
-
-    def set_gait(
-        self,
-        state: ControllerState,
-        mask: NDArray[np.bool_],
-        amplitude_rad: FloatArray | float | None = None,
-        frequency_rad_s: FloatArray | float | None = None,
-        phase_shift_rad: FloatArray | float | None = None,
-    ) -> None:
-        """Change the gait of the worlds in ``mask`` (W,) in mid-run; None leaves a parameter as it is.
-
-        Joints move on from their present angles and velocities. Where neither the old nor the new gait moves, the phase
-        shift changes at once, and the coupling turns the oscillators. Raises ValueError where a value is out of the
-        configuration's range.
-        """
-        wanted = {
-            "amplitude_rad": amplitude_rad,
-            "frequency_rad_s": frequency_rad_s,
-            "phase_shift_rad": phase_shift_rad,
-        }
-        for name, value in wanted.items():
-            for number in () if value is None else np.atleast_1d(value):
-                replace(self.config, **{name: number})  # checks the range
-        before = {name: state[name].copy() for name in wanted}
-        for name, value in wanted.items():
-            if value is not None:
-                state[name][mask] = value
-        change = {name: (before[name] - state[name])[:, None] for name in wanted}
-        departure = state["departure"] + np.hstack([
-            change["phase_shift_rad"] * np.arange(self.n_joints), change["amplitude_rad"], change["frequency_rad_s"]
-        ])  # fmt: skip
-        departure[:, :-2], spread = _gather(departure[:, :-2])
-        omega = np.maximum(np.abs(before["frequency_rad_s"]), np.abs(state["frequency_rad_s"]))
-        still = omega == 0.0
-        departure[still] = 0.0
-        rate = omega * np.minimum(math.e * (1.0 - SLOWEST) / np.maximum(spread, 1e-9), 0.5)
-        for name, value in (("departure", departure), ("change_rate_per_s", np.where(still, 1.0, rate))):
-            state[name][mask] = value[mask]
-        state["departure_rate"][mask & still] = 0.0
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Return the network's joint references in ``dt_s`` [s] (W, J) [rad], within the robot's joint limit."""
         wanted = self._guidance.offset(measurement, goal, self.parameter)
         state["centre"] += -np.expm1(-self.parameter["steering_rate_per_s"] * dt_s) * (wanted - state["centre"])
         self._integrate(state, dt_s)
-        if self.config.steering == "offset":
-            return self.limited(state["u"].T + state["centre"])
         return self.limited(state["u"].T)
 
     def phase(self, state: ControllerState) -> FloatArray:
@@ -191,64 +124,39 @@ class Cpg(Gait):
         mean_u = (u * in_phase + v * quadrature).sum(axis=0)
         mean_v = (v * in_phase - u * quadrature).sum(axis=0)
         phase = np.arctan2(mean_u, -mean_v)  # u = rho sin(phase), v = -rho cos(phase)
-        phase += (state["frequency_rad_s"] + state["departure"][:, -1]) * pace_of(state) * self.spec.control_dt_s
+        phase += state["frequency_rad_s"] * pace_of(state) * self.spec.control_dt_s
         wrap_phase(phase)
         return phase
 
     def _displacement(self, state: ControllerState) -> FloatArray:
         """Return x^ = (u^, v^) (2, J, W) [rad], worlds along the last axis: numpy is faster on long rows."""
         x = np.empty((2, self.n_joints, state["centre"].size))
-        x[0] = state["u"].T
+        x[0] = state["u"].T - state["centre"]
         x[1] = state["v"].T
-        if self.config.steering == "centre":
-            x[0] -= state["centre"]
         return x
 
     def _turn(self, state: ControllerState, angle: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return cos and sin of all oscillators' lags plus ``angle`` (J, W), or (J, 1) where all worlds agree."""
-        shift, departure = state["phase_shift_rad"], state["departure"]
-        if departure.any():
-            turn = shift * np.arange(self.n_joints)[:, None] + departure[:, :-2].T + angle
-        else:
-            if (shift == shift[0]).all() and (angle == angle[0]).all():
-                shift, angle = shift[:1], angle[:1]
-            turn = shift * np.arange(self.n_joints)[:, None] + angle
+        shift = state["phase_shift_rad"]
+        if (shift == shift[0]).all() and (angle == angle[0]).all():
+            shift, angle = shift[:1], angle[:1]
+        turn = shift * np.arange(self.n_joints)[:, None] + angle
         return np.cos(turn), np.sin(turn)
-
-    def _change(self, state: ControllerState, dt_s: float) -> FloatArray:
-        """Let the departures die out for ``dt_s`` [s], in place; return the angle (W,) [rad] by which all wait."""
-        c, d, rate = state["change_rate_per_s"][:, None], state["departure"], state["departure_rate"]
-        decay = np.exp(-c * dt_s)
-        slope = rate + c * d  # d(t) = (d + slope t) exp(-c t)
-        later, new_rate = (d + slope * dt_s) * decay, (rate - c * slope * dt_s) * decay
-        over = (np.abs(later) < SETTLED) & (np.abs(new_rate) < SETTLED)
-        later[over], new_rate[over] = 0.0, 0.0
-        turned = later[:, :-2] - d[:, :-2]
-        state["departure"][:], state["departure_rate"][:] = later, new_rate
-        ahead = np.maximum(turned.max(axis=1), 0.0), np.minimum(turned.min(axis=1), 0.0)
-        return np.where(state["frequency_rad_s"] < 0.0, ahead[1], ahead[0])
 
     def _integrate(self, state: ControllerState, dt_s: float) -> None:
         """Advance u, v by ``dt_s`` [s], with the centre held, in place."""
         cos, sin = self._turn(state, np.zeros(1))
         x = self._displacement(state)
         y = np.empty_like(x)
-        x /= state["amplitude_rad"] + state["departure"][:, -2]
+        x /= state["amplitude_rad"]
         _rotate(x, cos, -sin, out=y)
         n_steps = max(1, math.ceil(dt_s / self._max_step_s - 1e-9))
         for _ in range(n_steps):
             self._step(y, dt_s / n_steps)
-        omega = state["frequency_rad_s"] + state["departure"][:, -1]
-        if state["departure"].any():
-            wait = self._change(state, dt_s)
-            omega = 0.5 * (omega + state["frequency_rad_s"] + state["departure"][:, -1])
-        else:
-            wait = np.zeros(1)
-        cos, sin = self._turn(state, omega * pace_of(state) * dt_s - wait)
+        cos, sin = self._turn(state, state["frequency_rad_s"] * pace_of(state) * dt_s)
         _rotate(y, cos, sin, out=x)
-        x *= state["amplitude_rad"] + state["departure"][:, -2]
-        if self.config.steering == "centre":
-            x[0] += state["centre"]
+        x *= state["amplitude_rad"]
+        x[0] += state["centre"]
         state["u"][:] = x[0].T
         state["v"][:] = x[1].T
 
@@ -285,53 +193,22 @@ class Cpg(Gait):
         return rate
 
 
-def _gather(phase: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return phases (W, J) [rad], by whole turns nearer together, with the least spread, and their spread (W,)."""
-    turn = 2.0 * math.pi
-    order = np.sort(np.mod(phase, turn), axis=1)
-    gap = np.diff(order, axis=1, append=order[:, :1] + turn)
-    widest = gap.argmax(axis=1)[:, None]
-    begin = np.take_along_axis(order, (widest + 1) % phase.shape[1], axis=1)
-    gathered = np.mod(phase - begin + 1e-9, turn) - 1e-9
-    tail = gathered[:, :1]  # measured from the tail, whose own phase stays near zero
-    return gathered - tail, turn - np.take_along_axis(gap, widest, axis=1)[:, 0]
-
-
 def _rotate(x: NDArray[Any], cos: FloatArray, sin: FloatArray, out: NDArray[Any]) -> None:
     """Write x (2, J, W), turned by the angles with these ``cos`` and ``sin``, into ``out``, which must not be x."""
     np.subtract(x[0] * cos, x[1] * sin, out=out[0], casting="same_kind")
     np.add(x[1] * cos, x[0] * sin, out=out[1], casting="same_kind")
 
 
-def coupling_weights(n_joints: int, topology: Topology, weights: Weights, width_joints: float) -> FloatArray:
-    """Return the weights w_ij (J, J) from oscillator j to oscillator i: alpha sum_j L_ij y_j, L the Laplacian of w.
+def coupling_weights(n_joints: int, weights: Weights, width_joints: float) -> FloatArray:
+    """Return the weights w_ij (J, J) of a network of all with all: alpha sum_j L_ij y_j, L the Laplacian of w.
 
-    full: all with all. nearest: neighbours, one chain through all joints. next_nearest: up to the second neighbour.
-    chain: one-way, each oscillator follows its neighbour on the head's side. The others treat odd and even joints as
-    the yaw and the pitch row of the paper's robots. double_chain: each row a chain, tied together at the tail. ladder:
-    the same, with a rung between each odd joint and the even one before it. dorsal: the odd row a chain, the even
-    joints on its rungs. bipartite: every odd joint with every even one.
-
-    The paper names its networks without matrices. These are those of its published software, where nearest is called a
-    single chain and ladder nearest neighbours; chain is our addition, and the Gaussian takes the distance along the
-    body, not along the rows.
+    The paper names its networks without matrices. This is that of its published software, but for the distance in the
+    Gaussian, which is taken along the body and not along the rows of yaw and pitch joints.
     """
     i, j = np.indices((n_joints, n_joints))
     distance = np.abs(i - j)
-    in_row = distance == 2
-    rung = (distance == 1) & (np.minimum(i, j) % 2 == 0)
-    linked = {
-        "full": distance > 0,
-        "nearest": distance == 1,
-        "next_nearest": (distance > 0) & (distance <= 2),
-        "chain": j == i + 1,
-        "double_chain": in_row | ((distance == 1) & (np.minimum(i, j) == 0)),
-        "ladder": in_row | rung,
-        "bipartite": distance % 2 == 1,
-        "dorsal": (in_row & (i % 2 == 0)) | rung,
-    }[topology]
     weight = np.exp(-0.5 * ((distance - 1) / width_joints) ** 2) if weights == "gaussian" else np.ones_like(distance)
-    return np.where(linked, weight, 0.0)
+    return np.where(distance > 0, weight, 0.0)
 
 
 class Coupling:

@@ -1,8 +1,7 @@
 """Fault-aware control: coupled control (CC) that detects failed joints, and changes direction and wave.
 
-A ``FaultDetector`` or a ``LearnedDetector`` watches the joints (or the env reveals the failed ones,
-``Measurement.joint_failed``). With its estimate the controller does four things; with the strengths of all of them at
-zero it is CC (sibilska2022, eq. 37):
+A ``FaultDetector`` watches the joints (or the env reveals the failed ones, ``Measurement.joint_failed``). With its
+estimate the controller does four things; with the strengths of all of them at zero it is CC (sibilska2022, eq. 37):
 
 * *Driving in reverse*. A failed joint hurts more the nearer it is to the end that leads. The robot leads with its tail
   where, beyond ``hysteresis_rad``,

@@ -23,8 +23,7 @@ joints, so that the actuator's own loop does not act against errors. An error be
 the actuator gives full torque, is left to it: where torque is short, planned accelerations mean little.
 With ``error_loop: actuator`` the plan is the gait itself, and the actuator's loop corrects all errors.
 
-Departures from wang: obstacles enter by the share ``contact_share`` of their measured forces only (eq. 25 has them
-exactly), acting at the links' centres.
+Departure from wang: the forces of obstacles, which eq. 25 has exactly, are left out.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from snake_gym.config.settings import Share
 from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, wrap_angle
 from snake_gym.controllers.nominal_chain import Motion, NominalChain
@@ -66,8 +64,6 @@ class PflConfig(SteeringConfig, GaitConfig):
     """Correction of joint errors: by the gains above through the model, or by the actuator's own loop."""
     offset_bandwidth_rad_s: Annotated[float, Field(ge=1e-3, le=1e4)] = searched(1.0, 0.2, 10.0, log=True)
     """Bandwidth b with which the joint offset follows the heading error [rad/s]."""
-    contact_share: Share = 0.0
-    """Share of the measured contact forces that the torques balance, where the robot senses them."""
 
 
 @register_controller("pfl", PflConfig)
@@ -133,14 +129,13 @@ class Pfl(Gait):
         angle, rate, drive = plan(0.5 * dt_s)
         if not self._takes_acceleration:
             ahead_s = 0.5 * dt_s + self._lag_s
-            drive = self._torque(measurement, state, (past, age_s), plan(ahead_s), ahead_s)
+            drive = self._torque(state, (past, age_s), plan(ahead_s), ahead_s)
         self._advance(state, raw, pace, dt_s)
         limit = self.spec.joint_limit_rad
         return np.clip(angle + (drive + self._kd * rate) / self._kp, -limit, limit)
 
     def _torque(
         self,
-        measurement: Measurement,
         state: ControllerState,
         observed: tuple[Motion, FloatArray],
         plan: tuple[FloatArray, FloatArray, FloatArray],
@@ -148,14 +143,11 @@ class Pfl(Gait):
     ) -> FloatArray:
         """Return torques (W, J) [N m] for joint angles, rates and accelerations planned ``ahead_s`` [s] from now."""
         (past, age_s), (angle, rate, acceleration) = observed, plan
-        contact = measurement.contact_force_l
-        if contact is not None:
-            contact = self.config.contact_share * contact if self.config.contact_share > 0.0 else None
-        head_rate, velocity = self._chain.predict_base(past, rate, age_s + ahead_s, contact)
+        head_rate, velocity = self._chain.predict_base(past, rate, age_s + ahead_s)
         state["base_rate"][:] = np.concatenate([head_rate[:, None], velocity], axis=1)
         head = past.theta[:, -1] + ahead_s * head_rate
         motion = Motion(chain_angles(angle, head), chain_angles(rate, head_rate), velocity)
-        torque = self._chain.joint_torque(motion, acceleration, contact)
+        torque = self._chain.joint_torque(motion, acceleration)
         return np.clip(torque, -self._torque_limit, self._torque_limit)
 
     def wanted(self, state: ControllerState) -> FloatArray:

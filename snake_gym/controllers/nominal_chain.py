@@ -11,11 +11,11 @@ Links and centre of mass then decouple, and with ``G = B^T diag(m) B`` the equat
     M p_ddot = sum_i f_i
 
 with u the joint torques, f_i the ground friction at the links' centres (viscous, and Coulomb as F v / max(|v|, 1 mm/s),
-along both axes or each by itself as the robot's ``coulomb_axes`` say) plus other forces given, and Q their moments.
+along both axes or each by itself as the robot's ``coulomb_axes`` say) plus gravity's pull, and Q their moments.
 Multiplied from the left by ``[E 1]^T`` the rows of phi and theta_N are wang's eq. 26-27 with the centre of mass apart:
 its M_12 M_22^-1 M_21 comes down to the division by the chain's moment of inertia.
 
-Departures from wang: links may differ; friction may be Coulomb's; obstacles are known by their measured forces only.
+Departures from wang: links may differ; friction may be Coulomb's; obstacles are not known.
 The sums are not left to BLAS, which rounds a world alone and in a batch differently.
 """
 
@@ -67,7 +67,8 @@ class NominalChain:
         self._f_r = spec.links("friction.rotational_coulomb_nm")
         self._coupled = spec.friction.coulomb_axes == "coupled"
         self._is_dry = spec.has_coulomb_friction
-        self._pull = spec.body_acceleration * self._total
+        self._pull = spec.body_acceleration * self._total * (mass / self._total)[:, None]
+        """Gravity's pull on the links on a slope (N, 2) [N], world frame."""
         self._load = np.zeros(n - 1)
         if spec.actuator.kind == "muscle":
             self._load += spec.actuator.muscle.damping_nms_rad
@@ -77,15 +78,12 @@ class NominalChain:
         difference = theta[:, :, None] - theta[:, None, :]
         return np.asarray(np.diag(self._inertia) + self._coupling * np.cos(difference))
 
-    def predict_base(
-        self, past: Motion, joint_rate: FloatArray, dt_s: FloatArray, contact_l: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    def predict_base(self, past: Motion, joint_rate: FloatArray, dt_s: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rate of the head link (W,) [rad/s] and velocity of the centre of mass (W, 2) [m/s] after ``dt_s``.
 
         The unactuated rows (wang, eq. 27) give them as changes of the chain's angular and linear momentum, which no
         joint torque enters. ``joint_rate`` (W, J) [rad/s] are the rates at the end, after ``dt_s`` (W,) [s]. Friction
-        is that of the step's end, which is stable for any dt, in the geometry of ``past.theta``. ``contact_l``
-        (W, N, 2) [N] acts at the links' centres, link frame.
+        is that of the step's end, which is stable for any dt, in the geometry of ``past.theta``.
         """
         theta = past.theta
         w, n = theta.shape
@@ -98,7 +96,6 @@ class NominalChain:
         unit[:, 2, :, 1] = 1.0
         bent = chain_angles(joint_rate, np.zeros(w))
         given = self._velocities(Motion(theta, bent, np.zeros((w, 2))), lever)
-        other = self._other_force(theta, contact_l)
         inward = self._centripetal(theta, past.omega).sum(axis=1)
         end = past
         for _ in range(_ROUNDS if self._is_dry else 1):
@@ -108,7 +105,7 @@ class NominalChain:
             system[:, 0, 0] += row.sum(axis=1) + dt_s * spin.sum(axis=1)
             system[:, 1, 1] += self._total
             system[:, 2, 2] += self._total
-            force = other - (friction * given[..., None, :]).sum(axis=-1)
+            force = self._pull - (friction * given[..., None, :]).sum(axis=-1)
             right = dt_s[:, None] * (unit * force[:, None]).sum(axis=(-1, -2))
             right[:, 0] += (row * (past.omega - bent)).sum(axis=1) - dt_s * (inward + (spin * bent).sum(axis=1))
             right[:, 1:] += self._total * past.velocity
@@ -116,15 +113,13 @@ class NominalChain:
             end = Motion(theta, bent + base[:, :1], base[:, 1:])
         return base[:, 0], base[:, 1:]
 
-    def joint_torque(
-        self, motion: Motion, joint_acceleration: FloatArray, contact_l: FloatArray | None = None
-    ) -> FloatArray:
+    def joint_torque(self, motion: Motion, joint_acceleration: FloatArray) -> FloatArray:
         """Return the joint torques u (W, J) [N m] for given joint accelerations (W, J) [rad/s^2] (wang, eq. 29)."""
         theta, omega = motion.theta, motion.omega
         mass, lever = self.mass_matrix(theta), self.levers(theta)
         friction, spin = self._friction(motion, lever)
         force = -(friction * self._velocities(motion, lever)[..., None, :]).sum(axis=-1)
-        force += self._other_force(theta, contact_l)
+        force += self._pull
         moment = (lever * force[:, :, None, :]).sum(axis=(1, 3)) - spin * omega
         bent = chain_angles(joint_acceleration, np.zeros(len(theta)))
         load = (mass * bent[:, None, :]).sum(axis=-1) + self._centripetal(theta, omega) - moment
@@ -165,12 +160,3 @@ class NominalChain:
         xx, yy = c_t * cos**2 + c_n * sin**2, c_t * sin**2 + c_n * cos**2
         matrix = np.stack([np.stack([xx, mixed], axis=-1), np.stack([mixed, yy], axis=-1)], axis=-2)
         return matrix, self._c_r + self._f_r / np.maximum(np.abs(motion.omega), _CREEP_M_S)
-
-    def _other_force(self, theta: FloatArray, contact_l: FloatArray | None) -> FloatArray:
-        """Return gravity's pull on a slope plus contact forces at the links' centres (W, N, 2) [N], world frame."""
-        pull = self._pull * (self._mass / self._total)[:, None]
-        if contact_l is None:
-            return np.broadcast_to(pull, (*theta.shape, 2))
-        along, left = contact_l[..., 0], contact_l[..., 1]
-        cos, sin = np.cos(theta), np.sin(theta)
-        return np.asarray(pull + np.stack([along * cos - left * sin, along * sin + left * cos], axis=-1))

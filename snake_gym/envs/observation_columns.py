@@ -43,14 +43,10 @@ def make_layout(config: EnvConfig, task: Task, sensors: SensorSuite, decoder: Ac
 def check_columns(config: EnvConfig) -> None:
     """Raise ConfigError for a column that the env of complete settings does not have, without making the env."""
     if config.observation.columns != (USUAL,):
-        _layout_of(config)
-
-
-def _layout_of(config: EnvConfig) -> tuple[ObservationLayout, Task]:
-    spec = config.load_robot()
-    task = config.make_task(spec, 1)
-    decoder = ActionDecoder(config.action, spec, task.commands_speed)
-    return make_layout(config, task, config.make_sensors(spec, 1), decoder), task
+        spec = config.load_robot()
+        task = config.make_task(spec, 1)
+        decoder = ActionDecoder(config.action, spec, task.commands_speed)
+        make_layout(config, task, config.make_sensors(spec, 1), decoder)
 
 
 def _has(layout: ObservationLayout, task: Task, name: str) -> bool:
@@ -66,33 +62,24 @@ def _has(layout: ObservationLayout, task: Task, name: str) -> bool:
     return True
 
 
-def _owners(name: str) -> Iterator[str]:
-    """Yield the registered tasks that have the column, at their default settings or at others."""
-    for env_id in TASKS:
-        with suppress(Exception):  # a user's task may have no defaults
-            layout, task = _layout_of(find_task(env_id)())
-            if name in layout.fields or name in type(task).columns:
-                yield env_id
+def _task_types(base: type[Task] = Task) -> Iterator[type[Task]]:
+    yield base
+    for derived in base.__subclasses__():
+        yield from _task_types(derived)
 
 
 def _refuse(config: EnvConfig, layout: ObservationLayout, task: Task, name: str) -> None:
-    """Raise ConfigError for a column that the env does not have, with the setting or the tasks that have it.
+    """Raise ConfigError for a column that the env does not have, with what it needs.
 
-    A column whose signal no task gives is left to the first observation, which says where it fails.
+    A column that no task declares is left to the first observation, which says where it fails.
     """
-    kind, column = type(config), COLUMNS[name]
-    owners = "" if name in type(task).columns else " or ".join(_owners(name))
-    if name in OWN and column.needs:
-        needs = [f"{column.needs}, such as {owners}" if owners else column.needs]
-    else:
-        needs = [each for each in (owners, column.needs) if each]
-    if not needs and column.width(layout) > 0:
+    column = COLUMNS[name]
+    if not column.needs and column.width(layout) > 0 and not any(name in kind.columns for kind in _task_types()):
         return
-    env_id = next((env_id for env_id in TASKS if find_task(env_id) is kind), kind.__name__)
-    cure = f"it needs {' and '.join(needs)}" if needs else column.meaning
-    own = f"; this task's own are {', '.join(task.columns)}" if task.columns else ""
+    env_id = next((env_id for env_id in TASKS if find_task(env_id) is type(config)), type(config).__name__)
+    cure = f"it needs {column.needs}" if column.needs else column.meaning
     there = [USUAL, *(one for one in COLUMNS if _has(layout, task, one))]
     raise ConfigError(
-        f"the column {name} of the observations has no entries in {env_id} with these settings; {cure}{own}; expected "
-        f"one of {', '.join(there)}{hint(name, there)}"
+        f"the column {name} of the observations has no entries in {env_id} with these settings; {cure}; expected one "
+        f"of {', '.join(there)}{hint(name, there)}"
     )

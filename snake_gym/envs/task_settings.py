@@ -27,14 +27,6 @@ def task_groups(env_id: str) -> tuple[str, ...]:
 
 def build_env(env_id: str, settings: Mapping[str, Any], where: str = "env") -> EnvConfig:
     """Return the checked settings of an environment. Raises ConfigError, whose message starts with ``where``."""
-    own = task_groups(env_id)
-    for other in TASKS:
-        foreign = [group for group in task_groups(other) if group in settings and group not in own]
-        if foreign:
-            raise ConfigError(
-                f"{where} has the group {foreign[0]!r} of {other}, and env_id is {env_id} (its groups: "
-                f"{', '.join(own)}); take the settings of that task, or set env_id to {other}"
-            )
     return build(find_task(env_id), settings, where)
 
 
@@ -63,17 +55,14 @@ def check_task(config: Mapping[str, Any], assignments: Sequence[str], where: str
     groups = task_groups(before)
     env = (config.get("env") or {}) if "env" not in replaced else {}
     kept = [f"env.{group}" for group in groups if env.get(group) and f"env.{group}" not in replaced]
-    advice = [f"--set {group}={{}}" for group in kept]
     file = config.get("env_file") if "env_file" not in replaced else None
     if isinstance(file, str):
         content = load_yaml(file)
-        inside = [group for group in groups if content.get(group)]
-        kept += [f"{group} (in {file})" for group in inside]
-        advice += ["--set env_file=FILE"] if inside else []
+        kept += [f"{group} (in {file})" for group in groups if content.get(group)]
     if kept:
         raise ConfigError(
-            f"env_id is {after}, but {where} is made for {before}, and {', '.join(kept)} belongs to that task: take a "
-            f"config file of {after}, or replace it ({' '.join(advice)})"
+            f"env_id is {after}, but {where} is made for {before}, and {', '.join(kept)} belongs to that task; "
+            f"expected settings of {after}"
         )
 
 

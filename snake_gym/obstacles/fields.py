@@ -141,10 +141,6 @@ class RobotExtent(Settings):
     clearance_m: Positive
     """Half width of the lane that it needs when it moves: its wave's and its radius."""
 
-    def check(self) -> None:
-        if not self.length_m > 0.0:
-            raise ValueError(f"length is {self.length_m:g}; expected > 0")
-
     @property
     def length_m(self) -> float:
         return self.front_m + self.rear_m

@@ -79,27 +79,17 @@ class Polygon(Settings):
     """Corners [x, y] [m] in order, at least three."""
 
     def check(self) -> None:
-        if len(self.points) < 3:
-            raise ValueError(f"points is {list(self.points)}; expected at least 3 corners [x, y]")
-        corners = np.array(self.points, dtype=np.float64)
+        corners = np.array(self.points, dtype=np.float64).reshape(-1, 2)
         edges = np.roll(corners, -1, axis=0) - corners
-        lengths = np.hypot(edges[:, 0], edges[:, 1])
-        if not (lengths > 0.0).all():
-            i = int(np.argmin(lengths))
-            raise ValueError(f"points has corner {i + 1} twice ({self.points[i]}); expected different corners")
         following = np.roll(edges, -1, axis=0)
         cross = edges[:, 0] * following[:, 1] - edges[:, 1] * following[:, 0]
-        along = (edges * following).sum(axis=1)
-        turns = np.arctan2(cross, along)
-        side = 1.0 if turns.sum() > 0.0 else -1.0
-        if not (turns * side > 1e-9).all():
-            i = (int(np.argmin(turns * side)) + 1) % len(corners)
+        turns = np.arctan2(cross, (edges * following).sum(axis=1))
+        # At every corner the same way, and once round in all; an edge of length 0 turns nowhere.
+        is_convex = len(corners) > 2 and np.abs(np.sign(turns).sum()) == len(corners)
+        if not is_convex or np.abs(turns).min() < 1e-9 or abs(turns.sum()) > 3.0 * math.pi:
             raise ValueError(
-                f"points is not convex at corner {i + 1} {self.points[i]}; expected every corner to turn the "
-                "same way (split the polygon into convex ones)"
+                f"points is {list(self.points)}; expected the corners [x, y] of a convex polygon in order, once round"
             )
-        if abs(turns.sum()) > 3.0 * math.pi:
-            raise ValueError("points goes round more than once; expected corners in order, once round")
 
     def contains(self, x_m: float, y_m: float) -> bool:
         """Return True if a point lies inside."""

@@ -277,8 +277,6 @@ class FaultConfig(FaultDistribution):
                 "finite duration_s, or 1"
             )
         for name in self.strengths:
-            if name in ("weak", "slow"):
-                raise ValueError(f"faults.strengths has {name}; expected faults.{name}_strength")
             choose_registered(name, [own.name for own in REGISTERED.values()], "faults.strengths has a key that")
         if self.second_share > 0.0 and len(set(self.kinds)) < 2:
             raise ValueError(f"faults.second_share is {self.second_share:g}; expected two faults.kinds at least, or 0")

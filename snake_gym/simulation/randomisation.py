@@ -245,16 +245,10 @@ class RandomisationConfig(Settings):
                 raise ConfigError(
                     f"randomisation.{name} is set, but {spec.name} has none; expected {' or '.join(paths)} > 0"
                 )
-        limits = {"torque_limit": "actuator.torque_limit_nm", "speed_limit": "actuator.speed_limit_rad_s"}
-        finite = {name: bool(np.isfinite(spec.joints(path)).any()) for name, path in limits.items()}
-        for name, path in limits.items():
-            if name in ranges and not finite[name]:
-                raise ConfigError(f"randomisation.{name} is set, but {spec.name} has none; expected a finite {path}")
-        if "supply_voltage" in ranges and not any(finite.values()):
-            raise ConfigError(
-                f"randomisation.supply_voltage is set, but {spec.name} has no limit that it scales; expected a finite "
-                f"{limits['torque_limit']} or {limits['speed_limit']}"
-            )
+        for name, paths in _LIMITED.items():
+            if name in ranges and not any(np.isfinite(spec.joints(path)).any() for path in paths):
+                wanted = " or ".join(paths)
+                raise ConfigError(f"randomisation.{name} is set, but {spec.name} has none; expected a finite {wanted}")
         for name in ("command_jitter_s", "encoder_jitter_s", "pose_jitter_s"):
             if self.highest(name) > spec.control_dt_s:
                 raise ConfigError(
@@ -319,25 +313,21 @@ _SCALED = {
     "patches": (*_ALONG, *_ACROSS, *_TURNING), "servo_gain": ("actuator.kp",), "servo_damping": ("actuator.kd",),
 }  # fmt: skip
 """Settings of a robot that a factor scales: one of them has to be there."""
+_LIMITED = {
+    "torque_limit": ("actuator.torque_limit_nm",), "speed_limit": ("actuator.speed_limit_rad_s",),
+    "supply_voltage": ("actuator.torque_limit_nm", "actuator.speed_limit_rad_s"),
+}  # fmt: skip
+"""The same of limits: one of them has to be finite."""
 _HARD = ["backlash_rad", "joint_friction_nm", "servo_damping", "mass", "link_length", "friction_turning", "patches"]
 """Quantities that may ask for laws or steps that the robot's method does not have."""
 _PER_LINK = ("mass", "mass_ahead", "link_length")
-_PER_JOINT = [
-    "servo_gain",
-    "servo_damping",
-    "torque_limit",
-    "speed_limit",
-    "backlash_rad",
-    "joint_friction_nm",
-    "angle_bias_rad",
-]
+_PER_JOINT = (
+    "servo_gain", "servo_damping", "torque_limit", "speed_limit", "backlash_rad", "joint_friction_nm", "angle_bias_rad",
+)  # fmt: skip
 _SEVERAL = {"position_bias_m": 2}
 _PLACES = {"patches": 3, "slope_rad": 1, "payload_kg": 1}
 """Numbers in [0, 1) that a quantity needs besides: direction and two phases; direction; which link."""
 _PLACE = "_place"
-QUANTITIES = {f.name: f.name for f in dataclasses.fields(RandomisationConfig) if f.default is None}
-QUANTITIES |= {name + _PLACE: name for name in _PLACES}
-"""Names of all that can be drawn for an episode -> the setting without which it is not."""
 
 
 class Columns(NamedTuple):

@@ -6,7 +6,6 @@ closed path, the straight continuation of an open one.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import math
 from typing import Annotated, Literal
@@ -18,6 +17,7 @@ from snake_gym.config import ConfigError, Settings
 from snake_gym.config.errors import show
 from snake_gym.config.files import read_file
 from snake_gym.physics.state import FloatArray
+from snake_gym.tasks.task import FARTHEST_M
 from snake_gym.tasks.waypoints import Coordinate
 
 Size = Annotated[float, Field(ge=0.01, le=1e6)]
@@ -109,28 +109,17 @@ class PathConfig(Settings):
 def read_points(file: str) -> tuple[tuple[float, float], ...]:
     """Return the points of a CSV file: lines ``x,y``; empty ones, ``#`` comments and a header ``x,y`` are left out.
 
-    Raises ConfigError, naming file and line.
+    Raises ConfigError, naming the file.
     """
-    wanted = "expected a CSV file with lines x,y [m]"
     try:
-        text = read_file(file).decode("utf-8-sig")
+        lines = [line.strip() for line in read_file(file).decode("utf-8-sig").splitlines()]
+        rows = [line.split(",") for line in lines if line and not line.startswith("#")]
+        points = [(float(x), float(y)) for x, y in (rows[1:] if rows[:1] == [["x", "y"]] else rows)]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"path.file is {show(file)}, which cannot be read ({reason}); {wanted}") from None
-    points: list[tuple[float, float]] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        fields = [field.strip() for field in next(csv.reader([line]), [])]
-        if not any(fields) or fields[0].startswith("#") or (not points and fields == ["x", "y"]):
-            continue
-        try:
-            x, y = (float(field) for field in fields)
-        except ValueError:
-            raise ConfigError(f"path.file {file}, line {number} is {show(line)}; expected two numbers x,y") from None
-        if not (abs(x) <= 1e6 and abs(y) <= 1e6):
-            raise ConfigError(f"path.file {file}, line {number} is {show(line)}; expected numbers in [-1e+06, 1e+06]")
-        points.append((x, y))
-    if not points:
-        raise ConfigError(f"path.file is {show(file)}, which has no points; {wanted}")
+        raise ConfigError(f"path.file is {show(file)} ({reason}); expected a CSV file with lines x,y [m]") from None
+    if not all(abs(value) <= FARTHEST_M for point in points for value in point):
+        raise ConfigError(f"path.file is {show(file)}; expected coordinates of at most {FARTHEST_M:g}")
     return tuple(points)
 
 

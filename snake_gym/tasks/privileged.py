@@ -15,14 +15,14 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, choose
+from snake_gym.config import ConfigError
 from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
 from snake_gym.interface.observations import BOUND, Field, n_joints, rate_scale
 from snake_gym.plugins import check_numbers, choose_registered, is_again
 from snake_gym.robot.measurement import Measurement, mean_angle, turn_back
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
 from snake_gym.simulation.fault_kinds import fault_code
-from snake_gym.simulation.randomisation import QUANTITIES, DrawnQuantities, RandomisationConfig
+from snake_gym.simulation.randomisation import DrawnQuantities, RandomisationConfig
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 DRAWN = "randomisation/"
@@ -106,13 +106,6 @@ def check_privileged(names: Sequence[str], randomisation: RandomisationConfig) -
     known = [*PRIVILEGED, *(DRAWN + name for name in randomisation.told)]
     for i, name in enumerate(names):
         where = f"observation.privileged[{i}]"
-        asked = name.removeprefix(DRAWN)
-        if asked != name and asked not in randomisation.told:
-            choose(asked, [*QUANTITIES, "level"], f"{where}: {DRAWN}...")
-            quantity = QUANTITIES.get(asked)
-            lack = "nothing varies; expected a quantity of randomisation that does"
-            lack = lack if quantity is None else f"randomisation.{quantity} is null; expected {{low, high}} there"
-            raise ConfigError(f"{where} is {name!r}, but {lack}")
         choose_registered(name, known, where)
         if name in names[:i]:
             raise ConfigError(f"{where} is {name!r} again; expected each once")

@@ -40,8 +40,6 @@ FARTHEST_M = 1e6
 """Largest coordinate of a place [m]: farther away, a position is no finer than 1e-10 m."""
 _ROUNDING = 1e-9
 """Rounding of sums over an episode, as a share of a bound."""
-MAX_STEPS = 10_000_000
-"""Longest episode, in control steps: weeks."""
 
 
 class StartConfig(Settings):
@@ -102,11 +100,6 @@ class EnvConfig(Settings, ABC):
     def n_steps(self, spec: RobotSpec) -> int:
         """Control steps until truncation; raises unless the time limit is a whole number of them."""
         steps = self.time_limit_s / spec.control_dt_s
-        if steps > MAX_STEPS * (1.0 + 1e-9):
-            raise ConfigError(
-                f"env.time_limit_s is {self.time_limit_s:g}; expected at most {MAX_STEPS * spec.control_dt_s:g} "
-                f"({MAX_STEPS} control steps of this robot)"
-            )
         if round(steps) < 1 or abs(steps - round(steps)) > 1e-9 * steps:
             near = max(round(steps), 1) * spec.control_dt_s
             raise ConfigError(

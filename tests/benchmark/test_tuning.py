@@ -93,7 +93,7 @@ def test_a_broken_standing_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_the_report_says_what_was_done() -> None:
-    tuned = search(controller={"kind": "cpg", "topology": "full", "heading_gain": 0.5}, generations=2)
+    tuned = search(controller={"kind": "cpg", "weights": "equal", "heading_gain": 0.5}, generations=2)
     tuned.advance()
     tuned.advance()
     report = tuned.report()

@@ -82,7 +82,7 @@ def test_an_unknown_env_or_setting_names_the_nearest() -> None:
         main([command, "Waypont"])
     with pytest.raises(ConfigError, match=r"faults.n_mx.*n_max"):
         main([command, "Waypoints", "--set", "faults.n_mx=2"])
-    with pytest.raises(ConfigError, match=r"cross_track of .* no entries in .*; it needs SnakeGym/PathFollow-v0"):
+    with pytest.raises(ConfigError, match=r"cross_track of .* no entries in SnakeGym/Waypoints-v0"):
         main([command, "Waypoints", "--set", "observation.columns=[cross_track]"])
     for name in ("SnakeGym/Real-v0", "Real", "real"):
         with pytest.raises(ConfigError, match="snake-gym hardware"):

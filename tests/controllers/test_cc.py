@@ -44,10 +44,3 @@ def test_references_stay_within_the_joint_limit() -> None:
     fast = measurement._replace(joint_rate=measurement.joint_rate * 100.0)
     cc = Cc(CcConfig(), SPEC)
     assert np.abs(cc.command(fast, goal, cc.initial_state(10), 0.2)).max() == SPEC.joint_limit_rad
-
-
-def test_a_robot_without_position_gain_needs_a_ratio() -> None:
-    spec = replace(SPEC, actuator=ActuatorSpec("torque", kp=0.0, kd=0.0))
-    with pytest.raises(ValueError, match=r"gain_ratio_s is null and robot.actuator.kp"):
-        Cc(CcConfig(), spec)
-    Cc(CcConfig(gain_ratio_s=0.1), spec)

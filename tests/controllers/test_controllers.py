@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, dump_yaml
-from snake_gym.controllers import CONTROLLERS, make_controller, register_controller, reset_worlds, resolve_controller
+from snake_gym.controllers import CONTROLLERS, make_controller, register_controller, resolve_controller
 from snake_gym.controllers.cc import Cc
 from snake_gym.controllers.sjc import Sjc, SjcConfig
+from snake_gym.robot.spatial_spec import AnyRobot, load_spatial_robot
+from snake_gym.robot.spec import ActuatorSpec
 from tests.controllers.worlds import N_JOINTS, SPEC, random_world, take_world
 
 KINDS = [kind for kind, controller in CONTROLLERS.items() if not getattr(controller, "spatial", False)]
@@ -48,22 +51,7 @@ def test_the_state_is_all_there_is(settings: dict[str, Any]) -> None:
     np.testing.assert_array_equal([again.command(*world, saved, 0.2) for _ in range(5)], expected)
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_reset_touches_the_masked_worlds_only(settings: dict[str, Any]) -> None:
-    frequencies = np.array([1.0, 2.0, 3.0])
-    controller = make_controller(settings, SPEC, {"frequency_rad_s": frequencies})
-    state = controller.initial_state(3)
-    fresh = controller.initial_state(3)
-    for _ in range(5):
-        controller.command(*random_world(3), state, 0.2)
-    moved = {name: values.copy() for name, values in state.items()}
-    reset_worlds(controller, state, np.array([True, False, True]))
-    for name, values in state.items():
-        np.testing.assert_array_equal(values[[0, 2]], fresh[name][[0, 2]])
-        np.testing.assert_array_equal(values[1], moved[name][1])
-
-
-@pytest.mark.parametrize("settings", [*SETTINGS, {"kind": "cpg", "topology": "nearest"}])
+@pytest.mark.parametrize("settings", [*SETTINGS, {"kind": "cpg", "weights": "gaussian"}])
 def test_a_world_in_a_batch_equals_that_world_alone(settings: dict[str, Any]) -> None:
     controller = make_controller(settings, SPEC)
     state = controller.initial_state(5)
@@ -102,30 +90,38 @@ def test_a_tuned_file_gives_the_settings(tmp_path: Path) -> None:
     assert resolve_controller(str(path))["coupling"] == 0.3
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"kind": "sjx"}, "controller.kind is 'sjx'; expected one of .* did you mean 'sjc'"),
-        ({}, "controller.kind is missing; expected one of serpenoid, sjc, cc, cpg"),
-        (5, "controller is 5; expected settings"),
-        ({"kind": "sjc", "amplitude": 0.4}, "controller.amplitude is not a setting; did you mean 'amplitude_rad'"),
-        ({"kind": "sjc", "amplitude_rad": -1}, r"controller.amplitude_rad is -1; expected in \[0, 3.14159\]"),
-        ({"kind": "cpg", "amplitude_rad": 0}, r"controller.amplitude_rad is 0; expected in \[1e-06, pi\]"),
-        ({"kind": "fault_aware", "detector": {"alarm": 0}}, r"controller.detector.alarm is 0; expected in \[1, 1000\]"),
-        ({"file": "nowhere/sjc.yaml"}, "nowhere/sjc.yaml does not exist"),
-    ],
-)
-def test_bad_settings_are_one_clear_line(config: object, message: str) -> None:
-    with pytest.raises(ConfigError, match=message) as caught:
-        make_controller(config, SPEC)  # type: ignore[arg-type]
+PLANAR, SPATIAL = SPEC, load_spatial_robot("configs/robot/spatial/snake_robot_iii.yaml")
+LIMP = replace(PLANAR, actuator=ActuatorSpec("torque", kp=0.0, kd=0.0))
+CC_FILE = "configs/controllers/resilient_servo/cc.yaml"
+
+REFUSED: list[tuple[Any, AnyRobot, str]] = [
+    ({"kind": "sjx"}, PLANAR, "controller.kind is 'sjx'; expected one of .* did you mean 'sjc'"),
+    ({}, PLANAR, "controller.kind is missing; expected one of serpenoid, sjc, cc, cpg"),
+    (5, PLANAR, "controller is 5; expected settings"),
+    ({"kind": "sjc", "amplitude": 0.4}, PLANAR, "controller.amplitude is not a setting; did you mean 'amplitude_rad'"),
+    ({"kind": "sjc", "amplitude_rad": -1}, PLANAR, "controller.amplitude_rad is -1"),
+    ({"kind": "cpg", "amplitude_rad": 0}, PLANAR, r"controller.amplitude_rad is 0; expected in \[1e-06, pi\]"),
+    ({"kind": "fault_aware", "detector": {"alarm": 0}}, PLANAR, "controller.detector.alarm is 0"),
+    ({"kind": "mpc", "plan": {"reversed_share": 1.0}}, PLANAR, "reversed_share is 1"),
+    ({"kind": "pfl"}, LIMP, "robot.actuator.kp is 0; expected > 0"),
+    ({"kind": "cc"}, LIMP, "gain_ratio_s is null and robot.actuator.kp"),
+    ({"kind": "reflex", "controller": {"kind": "ccc"}}, PLANAR, r"controller\.controller\.kind is 'ccc'"),
+    ({"kind": "reflex", "controller": {"kind": "reflex"}}, PLANAR, r"controller\.controller is a reflex"),
+    ({"kind": "multimodal"}, PLANAR, "for spatial robots"),
+    ({"kind": "sjc"}, SPATIAL, "controller is sjc, which is for planar robots"),
+    ({"kind": "multimodal", "arc_radius_m": 1.0}, SPATIAL, "arc_radius_m is set, which SWL has no use for"),
+    ({"kind": "multimodal", "mode": "SWM"}, SPATIAL, "did you mean 'SWL'"),
+    ({"file": "nowhere/sjc.yaml"}, PLANAR, "nowhere/sjc.yaml does not exist"),
+    ({"file": "configs/env/escape.yaml"}, PLANAR, "holds no group 'controller'"),
+    ({"file": CC_FILE, "kind": "sjc"}, PLANAR, "controller.kind is 'sjc'; expected 'cc', as in"),
+    ({"tuned": "cc", "kind": "sjc"}, PLANAR, "controller.kind is 'sjc'; expected 'cc', as in .*cc.yaml"),
+    ({"tuned": "cc", "file": CC_FILE}, PLANAR, "controller has both tuned and file"),
+    ({"tuned": "fault_awar"}, PLANAR, "controller.tuned is 'fault_awar'; .*did you mean 'fault_aware'"),
+]
+
+
+@pytest.mark.parametrize(("config", "robot", "expected"), REFUSED, ids=[row[2] for row in REFUSED])
+def test_bad_settings_are_one_clear_line(config: Any, robot: AnyRobot, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected) as caught:
+        make_controller(config, robot)
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "cc.yaml"
-    dump_yaml({"controller": {"kind": "cc"}}, path)
-    with pytest.raises(ConfigError, match=r"controller.kind is 'sjc'; expected 'cc', as in"):
-        resolve_controller({"file": str(path), "kind": "sjc"})
-    dump_yaml({"amplitude_rad": 0.4}, path)
-    with pytest.raises(ConfigError, match="holds no group 'controller'"):
-        resolve_controller(str(path))

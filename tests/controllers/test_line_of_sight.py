@@ -61,16 +61,3 @@ def test_an_open_path_ends() -> None:
     goal = sight.goal(np.array([[4.0, 3.0], [4.1, 4.2]]), state)
     assert goal.active.tolist() == [True, False]
     np.testing.assert_allclose(goal.target_xy_w[0], [4.0, 4.5])
-
-
-@pytest.mark.parametrize(
-    ("points", "message"),
-    [
-        ([[0.0, 0.0]], r"points_xy has shape \(1, 2\); expected \(P, 2\)"),
-        ([[0.0, 0.0], [0.0, math.nan]], "expected .* finite numbers"),
-        ([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]], r"points_xy\[1\] is \[1.0, 0.0\], as the next one"),
-    ],
-)
-def test_bad_paths_are_refused(points: list[list[float]], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Path(points)

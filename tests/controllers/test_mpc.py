@@ -14,7 +14,6 @@ from snake_gym.controllers import make_controller
 from snake_gym.controllers.noise import begin_noise, draw_normal, initial_noise
 from snake_gym.controllers.plans import PlanConfig, Planner, Worth
 from snake_gym.controllers.speed_hold import PACE
-from snake_gym.envs import SnakeEnv
 from snake_gym.interface.policy import ZeroResidual, controller_action
 from tests.controllers.worlds import SPEC, random_world, take_world
 
@@ -93,11 +92,6 @@ def test_plans_are_judged_at_the_pace_at_which_the_clock_is_held() -> None:
     np.testing.assert_array_equal(found[-1.0], found[1.0])
 
 
-def test_some_plans_do_not_turn_the_gait_round() -> None:
-    with pytest.raises(ConfigError, match=r"reversed_share is 1; expected in \[0, 0.5\]"):
-        PlanConfig(reversed_share=1.0)
-
-
 def test_worth_counts_the_way_to_the_target_and_the_time_after_it() -> None:
     planner, state = planner_state(PlanConfig(samples=4, heading_m=0.0, speed_m_s=0.5), 1)
     worth = Worth(planner, planner.draw(state))
@@ -172,19 +166,6 @@ def test_regret_is_measured_to_the_best_oracle() -> None:
     assert cells[:2] == ["0.0% [0.0%, 0.0%]", "25.0% [25.0%, 25.0%]"]
     assert str(cells[2]).startswith("75.0% [")
     assert "regret" not in summarise(rows[:1], 200)["policies"]["cc"]
-
-
-def test_an_episode_goes_on_from_a_saved_state() -> None:
-    controller = {"kind": "mpc", "plan": {"samples": 8}}
-    env = SnakeEnv(config={"action": controller_action(controller), "faults": FAULTS})
-    env.reset(seed=3)
-    still = np.zeros(SPEC.n_joints, np.float32)
-    for _ in range(4):
-        env.step(still)
-    kept = env.get_state()
-    first = [env.step(still)[0] for _ in range(4)]
-    env.set_state(kept)
-    np.testing.assert_array_equal([env.step(still)[0] for _ in range(4)], first)
 
 
 def test_a_reset_world_begins_anew_whatever_the_others_do() -> None:

@@ -63,14 +63,3 @@ def test_coulomb_friction_holds_a_sliding_robot_back_with_its_weight() -> None:
     np.testing.assert_allclose(velocity, [[0.3 - 0.05 * 9.81 * 0.1, 0.0]], rtol=2e-3)
     _, velocity = NominalChain(MUSCLE).predict_base(straight, np.zeros((1, 5)), np.array([10.0]))
     assert 0.0 <= velocity[0, 0] < 1e-3, "friction stops it and no more"
-
-
-def test_a_contact_force_is_what_the_torques_make_up_for() -> None:
-    motion, wanted = random_motion(PEGBOARD, 1)
-    force = np.zeros((1, 10, 2))
-    force[0, 3] = (0.5, 2.0)
-    chain = NominalChain(PEGBOARD)
-    change = chain.joint_torque(motion, wanted, force) - chain.joint_torque(motion, wanted)
-    doubled = chain.joint_torque(motion, wanted, 2.0 * force) - chain.joint_torque(motion, wanted)
-    assert np.abs(change).max() > 0.01
-    np.testing.assert_allclose(doubled, 2.0 * change, atol=1e-12)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -27,20 +25,3 @@ def test_command_is_gait_plus_offset(point: str) -> None:
         state["phase"].copy(), config.amplitude_rad, config.phase_shift_rad, N_JOINTS, offset
     )
     np.testing.assert_allclose(controller.command(measurement, goal, state, 0.2), expected, atol=1e-12)
-
-
-def test_mirrored_worlds_get_mirrored_commands() -> None:
-    controller = Sjc(SjcConfig(), SPEC)
-    measurement, goal = random_world(20)
-    flip = np.array([1.0, -1.0])
-    mirrored = measurement._replace(
-        joint_angle=-measurement.joint_angle,
-        joint_rate=-measurement.joint_rate,
-        head_xy_w=measurement.head_xy_w * flip,
-        head_angle=-measurement.head_angle,
-    )
-    state, other = controller.initial_state(20), controller.initial_state(20)
-    state["phase"][:], other["phase"][:] = 1.0, 1.0 + math.pi
-    command = controller.command(measurement, goal, state, 0.2)
-    reflected = controller.command(mirrored, goal._replace(target_xy_w=goal.target_xy_w * flip), other, 0.2)
-    np.testing.assert_allclose(reflected, -command, atol=1e-12)

@@ -51,20 +51,6 @@ def test_another_robot_has_no_tuned_gait_until_somebody_tunes_one(mine: Path) ->
         make_controller({"tuned": "cc"}, PRESETS["resilient"])
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"tuned": "fault_awar"}, "controller.tuned is 'fault_awar'; .*did you mean 'fault_aware'"),
-        ({"tuned": "cc", "file": "x.yaml"}, "controller has both tuned and file"),
-        ({"tuned": "cc", "kind": "sjc"}, "controller.kind is 'sjc'; expected 'cc', as in .*cc.yaml"),
-        ({"tuned": "cc", "gain": 1}, "controller.gain is not a setting"),
-    ],
-)
-def test_mistakes_are_one_clear_line(config: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        make_controller(config, RESILIENT_SERVO)
-
-
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_a_file_records_its_robot_completely(path: Path) -> None:
     spec = ROBOTS[path.parent.name]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError, build
+from snake_gym.config import build
 from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 
@@ -47,31 +46,6 @@ def test_state_with_bursts_pressures_and_dead_encoders_is_restored_bit_for_bit(r
     first = act(core, 10, seed=1)
     core.set_state(state)
     np.testing.assert_array_equal(act(core, 10, seed=1), first)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"faults": {"events": [{"joint": 10}]}}, "faults.events has joint 10; expected 1 to 9"),
-        ({"robot": "resilient", "faults": {"kinds": ["slow"], "n_max": 1}}, "faults.kinds has slow, but resilient has"),
-        (
-            {
-                "robot": {"preset": "resilient_servo", "actuator": {"kind": "torque", "speed_limit_rad_s": math.inf}},
-                "faults": {"kinds": ["slow"], "n_max": 1},
-            },
-            "faults.kinds has slow, but resilient_servo has no speed limit to lower; expected a position or torque",
-        ),
-        (
-            {"robot": {"preset": "resilient_servo", "actuator": {"kind": "torque", "kd": 0.0}}},
-            "robot.actuator.kd is 0; a torque servo with a speed limit needs kd > 0",
-        ),
-        ({"sensors": {"encoder_faults": {"n_max": 10}}}, "encoder_faults.n_max is 10; expected at most 9"),
-    ],
-)
-def test_faults_that_the_robot_cannot_have_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        make(**settings)
-    assert message in str(caught.value)
 
 
 def test_revealed_faults_reach_controllers_through_measurement_and_observation() -> None:

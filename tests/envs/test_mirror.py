@@ -228,44 +228,26 @@ def test_a_wrong_sign_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
+def broken(kind: str, **sizes: Any) -> dict[str, Any]:
+    return {"faults": {"events": [{"joint": 2, "kind": kind, **sizes}]}}
+
+
+ENCODER = {"sensors": {"encoder_faults": {"events": [{"joint": 2, "kind": "biased"}]}}}
+BENT = {"action": {"kind": "residual", "controller": {"kind": "serpenoid", "offset_rad": 0.1}}}
+PATCHES = {"randomisation": {"patches": {"low": 0.1, "high": 0.2}}}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"randomisation": {"angle_bias_rad": {"low": 0.0, "high": 0.1}}},
-            "randomisation.angle_bias_rad is {low: 0, high: 0.1}, which is not the same in a mirror; expected low = -h",
-        ),
-        (
-            {"faults": {"events": [{"joint": 2, "kind": "offset"}]}},
-            r"faults.events\[0\].offset_rad is 0.349.*, which is not the same in a mirror",
-        ),
-        (
-            {"sensors": {"encoder_faults": {"events": [{"joint": 2, "kind": "biased"}]}}},
-            r"encoder_faults.events\[0\].bias_rad is 0.2, which is not the same",
-        ),
-        (
-            {"faults": {"events": [{"joint": 2, "kind": "slipped", "offset_rad": [-0.3, 0.2]}]}},
-            r"offset_rad is \[-0.3, 0.2\], which is not the same in a mirror; expected 0, \[-x, x\], or faults.kinds",
-        ),
-        (
-            {"robot": INCLINED, "course": {"kind": "paper"}},
-            r"course.kind is 'paper' on a slope \(robot.incline_rad\), which is not the same in a mirror; expected r",
-        ),
-        (
-            {"robot": INCLINED, "start": {"random": False}},
-            "robot.incline_direction_rad is 1, which is not the same in a mirror; expected 0 or pi, or start.random",
-        ),
-        (
-            {"action": {"kind": "residual", "controller": {"kind": "serpenoid", "offset_rad": 0.1}}},
-            "action.controller.offset_rad is 0.1, not the same in a mirror; expected 0",
-        ),
-        (
-            {
-                "randomisation": {"patches": {"low": 0.1, "high": 0.2}},
-                "observation": {"privileged": ["randomisation/patches_place"]},
-            },
-            "the privileged column randomisation/patches_place does not say how it looks in a mirror",
-        ),
+        ({"randomisation": {"angle_bias_rad": {"low": 0.0, "high": 0.1}}}, "randomisation.angle_bias_rad is"),
+        (broken("offset"), r"faults.events\[0\].offset_rad is 0.349"),
+        (broken("slipped", offset_rad=[-0.3, 0.2]), r"offset_rad is \[-0.3, 0.2\]"),
+        (ENCODER, r"encoder_faults.events\[0\].bias_rad is 0.2"),
+        ({"robot": INCLINED, "course": {"kind": "paper"}}, "course.kind is 'paper' on a slope"),
+        ({"robot": INCLINED, "start": {"random": False}}, "robot.incline_direction_rad is 1"),
+        (BENT, "action.controller.offset_rad is 0.1, not the same in a mirror; expected 0"),
+        ({**PATCHES, "observation": {"privileged": ["randomisation/patches_place"]}}, "randomisation/patches_place"),
         ({"observation": {"columns": ["joint_angle", "silent_on_mirrors"]}}, "the column silent_on_mirrors of the"),
         ({"observation": {"columns": ["badly_mirrored"]}}, "the mirror of the column badly_mirrored .* is 2; expected"),
         ({"observation": {"columns": ["half_mirrored"]}}, "the mirror of the column half_mirrored .* Reflection"),

@@ -13,15 +13,12 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-import snake_gym
-from snake_gym.config import ConfigError
-from snake_gym.envs import SnakeEnv, make_obstacle_field, make_waypoints
+from snake_gym.envs import make_obstacle_field, make_waypoints
 from snake_gym.envs.checker import assert_same, check_vector_env
 from snake_gym.interface.observations import FURTHER, ObservationLayout
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.fault_kinds import fault_code
-from snake_gym.tasks import privileged
 
 W, J, N = 64, 9, 10
 FREELY = [name for name in FURTHER if name not in ("tail_leads", "suspected_fault")]
@@ -130,8 +127,6 @@ def test_a_policy_sees_which_end_leads_and_what_the_controller_below_suspects() 
     named[7, 0] = named[2, 1] = 1.0
     np.testing.assert_array_equal(seen[-1], [named, named])
     assert np.any(led) and not np.all(led)
-    with pytest.raises(ConfigError, match=r"tail_leads .* it needs a residual on a controller that drives both ways"):
-        make_waypoints(2, {"action": {"kind": "gait"}, "observation": {"columns": ["tail_leads"]}})
 
 
 def test_velocity_stays_while_the_pose_is_lost_and_is_then_the_mean_of_the_gap() -> None:
@@ -156,55 +151,6 @@ def test_velocity_stays_while_the_pose_is_lost_and_is_then_the_mean_of_the_gap()
     moving = 0.5j + 1.0
     np.testing.assert_allclose(np.array(seen)[:, 0], [0, 0, moving, moving, moving, moving], atol=1e-6)
     np.testing.assert_allclose(np.array(seen)[:, 1], [0, moving, moving, moving, moving, moving], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"columns": ["joint_angel"]}, r"columns\[0\] is 'joint_angel'.*did you mean 'joint_angle'"),
-        ({"columns": ["standard", "distance"]}, "named twice"),
-        ({"columns": ["joint_angle", "range"]}, "the column range of the observations has no entries"),
-        ({"columns": []}, "columns is empty"),
-        ({"history": 0}, r"history is 0; expected in \[1, 64\]"),
-        ({"history": "2"}, r"env.observation.history is '2'; expected an integer in \[1, 64\]"),
-        ({"privileged": ["true_velocty"]}, r"privileged\[0\] is 'true_velocty'.*did you mean 'true_velocity'"),
-        ({"privileged": ["true_velocity"] * 2}, r"privileged\[1\] is 'true_velocity' again"),
-        ({"privileged": ["randomisation/mass"]}, r"'randomisation/mass', but randomisation.mass is null"),
-        (
-            {"privileged": ["fault_kind"]},
-            "fault_kind, of which there is nothing here; it needs faults that may come, as by faults.n_max",
-        ),
-        (
-            {"privileged": ["true_contact_force"]},
-            "true_contact_force, of which there is nothing here; it needs a task with obstacles",
-        ),
-        (
-            {"privileged": ["randomisation/patch_size_m"]},
-            r"privileged\[0\]: randomisation/... is 'patch_size_m'; expected one of (?!.*patch_size_m)",
-        ),
-        (
-            {"privileged": ["randomisation/level"]},
-            "'randomisation/level', but nothing varies; expected a quantity of r",
-        ),
-        (
-            {"privileged": ["randomisation/slope_rad_place"]},
-            "place', but randomisation.slope_rad is null; expected {lo",
-        ),
-        ({"history": 2, "histroy": 3}, "histroy is not a setting; did you mean 'history'"),
-    ],
-)
-def test_what_cannot_be_is_refused_with_the_nearest(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        make_waypoints(2, {"faults": {"n_max": 0}, "observation": settings})
-    with pytest.raises(ConfigError, match=r"columns is not a setting; did you mean 'observation.columns'"):
-        make_waypoints(2, {"columns": ["phase"]})
-
-
-def test_a_column_of_a_user_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(privileged, "PRIVILEGED", dict(privileged.PRIVILEGED))
-    snake_gym.register_privileged("mud", "m", "depth of the mud", width=0, needs="a wet ground")(lambda truth: None)
-    with pytest.raises(ConfigError, match="has mud, of which there is nothing here; it needs a wet ground"):
-        make_waypoints(1, {"observation": {"privileged": ["mud"]}})
 
 
 # --- history ---------------------------------------------------------------------------------------------------------
@@ -400,30 +346,6 @@ def test_checkers_are_silent_with_truth_and_history() -> None:
         warnings.simplefilter("error")
         check_env(gym.make("SnakeGym/Waypoints-v0", render_mode="rgb_array", **settings).unwrapped)
         sb3.check_env(gym.make("SnakeGym/Waypoints-v0", **settings))
-
-
-@pytest.mark.parametrize(
-    ("env_id", "column", "cure"),
-    [
-        ("SnakeGym/PathFollow-v0", "behind_schedule", "it needs follow.speed_m_s; "),
-        ("SnakeGym/PathFollow-v0", "path_direction_4", "it needs 4 or more places in follow.preview_m; "),
-        ("SnakeGym/ObstacleField-v0", "velocity", "; did you mean 'body_velocity'?"),
-        ("SnakeGym/Velocity-v0", "next_target_1", "it needs SnakeGym/Waypoints-v0 or SnakeGym/"),
-        ("SnakeGym/Waypoints-v0", "contact_force", "such as SnakeGym/ObstacleField-v0 or SnakeGym/Escape-v0; expected"),
-        ("SnakeGym/Escape-v0", "cross_track", "expected one of standard, joint_angle, joint_rate, reference_error, "),
-        ("SnakeGym/Waypoints-v0", "cross_track", "it needs SnakeGym/PathFollow-v0"),
-        ("SnakeGym/PathFollow-v0", "velocity", "it needs SnakeGym/Velocity-v0; this task's own are cross_track"),
-        ("SnakeGym/Waypoints-v0", "next_target_2", "course.lookahead of 2 or more"),
-        ("SnakeGym/Waypoints-v0", "behind_schedule", "SnakeGym/PathFollow-v0 and follow.speed_m_s"),
-        ("SnakeGym/Waypoints-v0", "failed", "it needs faults.reveal"),
-        ("SnakeGym/Waypoints-v0", "range", "it needs a task with obstacles"),
-        ("SnakeGym/Waypoints-v0", "phase", "it needs action.kind"),
-    ],
-)
-def test_a_column_that_an_env_cannot_tell_is_refused_with_what_it_needs(env_id: str, column: str, cure: str) -> None:
-    with pytest.raises(ConfigError, match=column) as refused:
-        SnakeEnv(env_id, observation={"columns": ["standard", column]})
-    assert cure in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -1,38 +1,9 @@
 """``SnakeGym/ObstacleField-v0``: what it promises of fields, states and ranges."""
 
 import numpy as np
-import pytest
 
 from snake_gym.envs import make_obstacle_field
-from snake_gym.envs.checker import assert_same
 from snake_gym.obstacles.shapes import distance
-from tests.tasks.test_escape import body
-
-
-@pytest.mark.parametrize("kind", ["pegboard", "forest", "bends", "gates"])
-def test_a_state_among_obstacles_is_taken_back_bit_for_bit(kind: str) -> None:
-    env, other = (make_obstacle_field(3, {"field": {"kind": kind, "difficulty": 1.0}}) for _ in range(2))
-    env.set_state(env.get_state())
-    other.reset(seed=50)
-    for seed in range(4):
-        env.reset(seed=seed)
-        kept = env.get_state()
-        for one in (env, other):
-            one.set_state({name: values.tolist() for name, values in kept.items()})
-            assert_same(one.get_state(), kept, "taken back")
-        action = 0.5 * env.action_space.sample()
-        assert_same(env.step(action), other.step(action), "a step later")
-
-
-@pytest.mark.parametrize("kind", ["pegboard", "forest", "corridor", "bends", "gates"])
-def test_no_robot_starts_in_an_obstacle(kind: str) -> None:
-    env = make_obstacle_field(64, {"field": {"kind": kind, "difficulty": 1.0}})
-    env.reset(seed=5)
-    core = env.core
-    half, state = core.spec.links("link_half_length_m"), core.robot.state
-    for world in range(64):
-        points, rows = body(state.link_angle[world], state.head_xy[world], half), core.task.scenery(world).features
-        assert distance(rows, points[::50]).min() > core.spec.links("link_radius_m").max()
 
 
 def test_the_first_observation_holds_true_ranges() -> None:

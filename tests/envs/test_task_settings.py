@@ -14,13 +14,11 @@ WAYPOINTS, FIELD = "SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"
 SWITCH = f"env_id={FIELD}"
 
 
-def test_a_group_of_another_task_is_named() -> None:
-    with pytest.raises(ConfigError, match=rf"^env has the group 'course' of {WAYPOINTS}, and env_id is {FIELD}"):
+def test_a_group_of_another_task_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^env.course is not a setting"):
         build_env(FIELD, {"course": {"radius_m": 0.1}})
-    with pytest.raises(ConfigError, match=rf"^x\.yaml has the group 'field' of {FIELD}, .*set env_id to {FIELD}"):
+    with pytest.raises(ConfigError, match=r"^x\.yaml.*field is not a setting"):
         build_env(WAYPOINTS, {"field": {}}, "x.yaml")
-    with pytest.raises(ConfigError, match=r"env.cuorse is not a setting; did you mean 'course'"):
-        build_env(WAYPOINTS, {"cuorse": {}})
     assert isinstance(build_env(FIELD, {"time_limit_s": 4.0}), ObstacleFieldConfig)
 
 
@@ -32,7 +30,6 @@ def test_a_switched_config_may_keep_no_setting_of_its_task(tmp_path: Path) -> No
         check_task(config, [SWITCH], "mine.yaml")
     text = str(caught.value)
     assert text.startswith(f"env_id is {FIELD}, but mine.yaml is made for {WAYPOINTS}, and env.reward, course (in ")
-    assert "--set env.reward={}" in text and "--set env_file=FILE" in text
     with pytest.raises(ConfigError, match=r"and env.reward belongs"):
         check_task(config, [SWITCH, "env_file=other.yaml"], "mine.yaml")
     with pytest.raises(ConfigError, match=r"and env.reward belongs"):  # a part of it is not the whole
@@ -47,7 +44,7 @@ def test_a_file_is_found_beside_the_package_too(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     shipped = laid_over(WAYPOINTS, "configs/env/locked_joints.yaml", {"faults": {"n_max": 1}})
     assert (shipped["faults"]["n_max"], shipped["faults"]["kinds"], shipped["time_limit_s"]) == (1, ["locked"], 60)
-    with pytest.raises(ConfigError, match=r"^configs/env/obstacle_field\.yaml has the group 'field'"):
+    with pytest.raises(ConfigError, match=r"^configs/env/obstacle_field\.yaml.*field is not a setting"):
         laid_over(WAYPOINTS, "configs/env/obstacle_field.yaml", {})
 
 

@@ -74,27 +74,3 @@ def test_a_polygon_knows_its_inside() -> None:
     assert SQUARE.contains(1.5, 2.0) and not SQUARE.contains(0.9, 2.0) and not SQUARE.contains(1.5, 2.6)
     clockwise = Polygon(SQUARE.points[::-1])
     assert clockwise.contains(1.5, 2.0) and not clockwise.contains(2.1, 1.5)
-
-
-@pytest.mark.parametrize(
-    ("points", "message"),
-    [
-        (((0.0, 0.0), (1.0, 0.0)), "at least 3 corners"),
-        (((0.0, 0.0), (1.0, 0.0), (1.0, 0.0), (0.0, 1.0)), "corner 2 twice"),
-        (((0.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 2.0)), r"not convex at corner 3 \(1.0, 0.5\)"),
-        (((0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0)), "not convex at corner 2"),
-        (tuple((math.cos(0.8 * math.pi * i), math.sin(0.8 * math.pi * i)) for i in range(5)), "more than once"),
-    ],
-)
-def test_what_is_no_convex_polygon_is_refused(points: tuple[tuple[float, float], ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Polygon(points)
-
-
-def test_other_impossible_shapes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"radius_m is 0; expected in \(0, 100000\]"):
-        Circle(0.0, 0.0, 0.0)
-    with pytest.raises(ValueError, match=r"x_m is inf; expected in \[-100000, 100000\]"):
-        Circle(math.inf, 0.0, 1.0)
-    with pytest.raises(ValueError, match="two different ends"):
-        Wall(1.0, 2.0, 1.0, 2.0)

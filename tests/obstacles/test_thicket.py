@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError
 from snake_gym.obstacles.fields import Field, RobotExtent
 from snake_gym.obstacles.thicket import ThicketConfig, ThicketMaker
 
@@ -137,20 +136,3 @@ def test_the_same_generator_gives_the_same_thicket() -> None:
     np.testing.assert_array_equal(one.features, again.features)
     np.testing.assert_array_equal(one.route, again.route)
     assert one.features.shape != other.features.shape or (one.features != other.features).any()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"gap_m": 0.07}, r"field.gap_m is 0.07; expected at least 0.072 \(1.2 times the robot's width of 0.06 m\)"),
-        ({"radius_m": 0.8}, "field.radius_m is 0.8; expected at least 0.99"),
-        ({"jam_m": 1.07}, "field.jam_m is 1.07; expected at most 1.065 for this robot in a thicket of radius 1.46"),
-        ({"jam_m": 1000.0}, "field.jam_m is 1000; expected at most 1.065"),
-        ({"jam_m": 0.5, "radius_m": 1.0}, "field.jam_m is 0.5; expected at most 0.45"),
-        ({"radius_m": 900.0}, "expected at most 20000"),
-        ({"route_points": 10}, "field.route_points is 10; expected at least"),
-    ],
-)
-def test_what_this_robot_cannot_use_is_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        make(0.9, 0, **settings)

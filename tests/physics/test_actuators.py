@@ -202,21 +202,6 @@ def test_a_supply_that_keeps_above_85_percent_takes_no_finer_steps() -> None:
     assert ways[0] == pytest.approx(ways[1], rel=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"kind": "acceleration", "dead_band_rad": 0.1}, "dead_band_rad is set, but robot.actuator.kind is 'accel"),
-        ({"kind": "position", "no_load_speed_rad_s": 3.0}, "torque_limit_nm is inf; no_load_speed_rad_s scales it"),
-        ({"kind": "muscle"}, "robot.joint_stop_rad is inf; expected below 0.9273"),
-        ({"kind": "muscle", "torque_limit_nm": 1.0}, "torque_limit_nm is set, but robot.actuator.kind is 'muscle'"),
-    ],
-)
-def test_impossible_actuators_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=r"robot\.") as caught:
-        RobotSpec(actuator=ActuatorSpec(**changes))
-    assert message in str(caught.value)
-
-
 def test_joints_driven_by_acceleration_stay_within_their_stops_and_come_back_from_beyond() -> None:
     stop = math.radians(40.0)
     spec = dataclasses.replace(

@@ -251,38 +251,3 @@ def test_a_crawling_robot_on_dry_ground_converges_faster_than_first_order() -> N
     errors = [float(np.linalg.norm(crawl(dt) - converged)) for dt in (0.01, 0.0025)]
     assert errors[0] < 0.05 * np.linalg.norm(converged)
     assert errors[1] < errors[0] / 6.0
-
-
-def test_rk4_converges_with_fourth_order() -> None:
-    spec = make_spec("rk4", 0.001, (1.0, 10.0, 0.01))
-    coarse, fine = converge(spec, (0.02, 0.01))
-    assert 11.0 < coarse / fine < 22.0
-
-
-def test_locking_in_mid_step_equals_locking_between_calls() -> None:
-    spec = make_spec("implicit", 0.01, (1.0, 10.0, 0.0), actuator=ActuatorSpec("position", 20.0, 1.0))
-    reference = np.full((3, 6), 0.8)
-    whole, split = make_robot(spec), make_robot(spec)
-    for robot in (whole, split):
-        robot.faults.kind[:, 4] = LOCKED
-        robot.faults.onset_s[:, 4] = 0.07
-    whole.step(reference, None, 20)
-    for n in (3, 4, 5, 8):
-        split.step(reference, None, n)
-    # Every call begins with a step of its own kind: equal to the order of the method, not bit for bit.
-    np.testing.assert_allclose(whole.state.link_angle, split.state.link_angle, rtol=0, atol=5e-3)
-    np.testing.assert_allclose(whole.joint_angle()[:, 4], split.joint_angle()[:, 4], rtol=0, atol=3e-3)
-    assert np.abs(whole.joint_rate()[:, 4]).max() < 1e-12
-
-
-def test_servo_keeps_to_its_speed_and_torque_limits() -> None:
-    actuator = ActuatorSpec("position", 120.0, 12.0, torque_limit_nm=20.0, speed_limit_rad_s=2.0)
-    spec = make_spec("implicit", 0.01, (1.0, 10.0, 0.0), actuator=actuator)
-    robot = make_robot(spec, moving=False)
-    fastest = strongest = 0.0
-    for i in range(40):
-        robot.step(np.full((3, 6), 1.2 * (-1) ** (i // 10)), None, 5)
-        fastest = max(fastest, float(np.abs(robot.joint_rate()).max()))
-        strongest = max(strongest, float(np.abs(robot.state.joint_torque).max()))
-    assert 1.8 < fastest <= 2.1
-    assert strongest <= 20.0 + 1e-9

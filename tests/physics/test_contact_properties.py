@@ -117,30 +117,6 @@ def test_power_of_coulomb_friction_is_never_positive(
     assert energy_gain(robot, 20 * dt_s) <= 1e-5
 
 
-@MODELS
-@given(speed=st.floats(-1.0, 1.0), coulomb=st.floats(0.05, 1.0), viscous=st.sampled_from([0.0, 2.0]))
-@settings(max_examples=25, deadline=None)
-def test_a_wall_s_friction_opposes_the_slip(model: ContactModel, speed: float, coulomb: float, viscous: float) -> None:
-    """A straight robot pressed on a wall: forces along the wall are against the motion and within mu times normal."""
-    contact = ContactSpec(model, friction_ns_m=viscous, friction_coulomb=coulomb)
-    spec = make_spec(model, contact=contact, incline_rad=0.3, incline_direction_rad=-math.pi / 2)
-    wall = np.array([[-5.0, -0.02, 1.0, 0.0, 10.0, 0.0]])
-    robot = SimulatedRobot(spec, 1, 1, obstacles=one_cell(wall))
-    robot.set_shape(np.zeros((1, 5)), np.zeros(1), np.zeros((1, 2)), "centre")
-    robot.faults.kind[:] = LOCKED
-    robot.state.centre_vel[0, 0] = speed
-    pressed = 0.0
-    for _ in range(40):
-        fastest = abs(robot.state.centre_vel[0, 0])
-        robot.step(np.zeros((1, 5)))
-        along, normal = robot.state.contact_force[0].T
-        slip = robot.state.centre_vel[0, 0]
-        assert (along * slip <= 1e-7).all() and (normal >= -1e-9).all()
-        assert np.abs(along).sum() <= coulomb * normal.sum() * 1.001 + viscous * fastest * 7 + 1e-6
-        pressed = max(pressed, float(normal.sum()))
-    assert pressed > 0.5 * 6 * 0.4 * 9.81 * math.sin(0.3)
-
-
 # --- symmetry ---------------------------------------------------------------------------------------------------------
 
 

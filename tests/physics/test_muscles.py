@@ -6,76 +6,22 @@ import dataclasses
 import math
 
 import numpy as np
-from numba import njit
 
 from papers.haghshenas2022.muscle_pair import muscle_force, muscle_length, muscle_lever, muscle_torque
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
-from snake_gym.physics.lanes import sin_cos
-from snake_gym.physics.muscles import pull_side, split_torque
-from snake_gym.physics.simd import LANES, load, store
 from snake_gym.robot.presets import MUSCLE
 from snake_gym.robot.spec import FrictionSpec, MuscleSpec, RobotSpec
-from snake_gym.simulation.simulated_robot import SimulatedRobot, muscle_params
+from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.dense_chain import DenseChain, DenseState
 from tests.oracles.muscle_pair import MusclePair
 
 PAIR = MUSCLE.actuator.muscle
 
 
-@njit(error_model="numpy")
-def pull_angles(angle, out, m):  # type: ignore[no-untyped-def]
-    for k in range(0, angle.size, LANES):
-        sin, cos = sin_cos(0.5 * load(angle, k))
-        for column, side in enumerate((1.0, -1.0)):
-            pull, stiffness = pull_side(cos, sin, side, m)
-            store(out[2 * column], k, pull)
-            store(out[2 * column + 1], k, stiffness)
-
-
-@njit(error_model="numpy")
-def split_torques(torque, pull, out, m):  # type: ignore[no-untyped-def]
-    for k in range(0, torque.size, LANES):
-        left, right = split_torque(load(torque, k), load(pull[0], k), load(pull[1], k), m)
-        store(out[0], k, left)
-        store(out[1], k, right)
-
-
 def pulls(angle: np.ndarray) -> np.ndarray:
     """Torque per pascal of left and right muscle (2, M), by numpy."""
     force = muscle_force(PAIR, muscle_length(PAIR, angle), np.ones((angle.size, 2)))
     return np.ascontiguousarray((force * np.abs(muscle_lever(PAIR, angle))).T)
-
-
-def test_the_kernel_s_geometry_and_force_are_numpy_s() -> None:
-    angle = np.linspace(-0.76, 0.76, 16 * LANES)
-    out = np.zeros((4, angle.size))
-    pull_angles(angle, out, muscle_params(PAIR))
-    np.testing.assert_allclose(out[[0, 2]], pulls(angle), rtol=1e-12)
-    step = 1e-5
-    slope = (pulls(angle + step) - pulls(angle - step)) / (2.0 * step)
-    inside = (pulls(angle + step) > 0).all(axis=0) & (pulls(angle - step) > 0).all(axis=0)
-    # Stiffness of the torque p_R g_R - p_L g_L against phi.
-    np.testing.assert_allclose(out[1, inside], slope[0, inside], rtol=1e-4, atol=1e-10)
-    np.testing.assert_allclose(out[3, inside], -slope[1, inside], rtol=1e-4, atol=1e-10)
-
-
-def test_a_torque_is_split_over_muscles_that_only_pull() -> None:
-    rng = np.random.default_rng(0)
-    angle = rng.uniform(-0.7, 0.7, 100 * LANES)
-    pull = pulls(angle)
-    torque = rng.uniform(-1.0, 1.0, angle.size) * rng.choice([0.05, 0.5, 5.0], angle.size)
-    pressure = np.zeros((2, angle.size))
-    split_torques(torque, pull, pressure, muscle_params(PAIR))
-    assert pressure.min() >= 0.0 and pressure.max() <= PAIR.max_pressure_pa
-    given = pressure[1] * pull[1] - pressure[0] * pull[0]
-    strongest = np.where(torque > 0, pull[1], -pull[0]) * PAIR.max_pressure_pa
-    can = np.abs(torque) < np.abs(strongest)
-    np.testing.assert_allclose(given[can], torque[can], atol=1e-9)
-    np.testing.assert_allclose(given[~can], strongest[~can], rtol=1e-9)
-    assert 0.2 < can.mean() < 0.95
-    easy = can & (pressure.min(axis=0) > 1.0) & (pressure.max(axis=0) < PAIR.max_pressure_pa - 1.0)
-    np.testing.assert_allclose(pressure[:, easy].mean(axis=0), PAIR.base_pressure_pa)
-    assert easy.mean() > 0.1
 
 
 def crawl(robot: SimulatedRobot, seconds: float, amplitude: float = math.radians(30.0)) -> None:

@@ -100,17 +100,6 @@ def test_ten_seconds_at_the_stops_cost_what_finer_steps_say(
     assert robot.state.stood_still.max() == 0.0
 
 
-def test_a_world_whose_joints_change_one_at_a_time_is_the_same_alone_and_beside_others() -> None:
-    many, alone = thrasher(500.0, 0.5, 0.01), thrasher(500.0, 0.5, 0.01)
-    world = np.zeros(WORLDS, bool)
-    world[5] = True
-    for reference in references(many, 20):
-        many.step(reference)
-        alone.step(reference, mask=world)
-    for name, values in many.state._asdict().items():
-        np.testing.assert_array_equal(values[5], getattr(alone.state, name)[5], err_msg=name)
-
-
 @pytest.mark.parametrize("flag", [lanes.LAWS_CHANGE, lanes.STOPS_CHANGE, lanes.CONTACTS_CHANGE])
 def test_a_world_whose_laws_do_not_settle_stands_still(flag: int) -> None:
     """Lane 3 of a block in motion is not settled: it stays where it is, the others go on."""

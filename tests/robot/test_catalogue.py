@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from snake_gym.config import ConfigError, build, dump_yaml, to_dict
+from snake_gym.config import ConfigError, dump_yaml, to_dict
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import PRESETS
 from snake_gym.robot.spec import RobotSpec
@@ -35,11 +35,6 @@ def test_overrides_of_a_preset_are_laid_over_it_and_named() -> None:
     assert spec.friction.tangential_ns_m == base.friction.tangential_ns_m
     assert spec.actuator == base.actuator
     assert spec.source == f"{base.source}; changed: n_links, friction.normal_ns_m, joint_limit_rad"
-
-
-def test_a_changed_robot_survives_being_written_down() -> None:
-    spec = load_robot({"preset": "resilient", "n_links": 8})
-    assert load_robot(to_dict(spec)) == build(RobotSpec, to_dict(spec)) == spec
 
 
 def test_a_file_gives_its_name(tmp_path: Path) -> None:
@@ -76,13 +71,6 @@ def test_an_unknown_or_impossible_robot_is_one_clear_line(robot: Any, message: s
         load_robot(robot)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
-
-
-def test_the_place_of_the_setting_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"^demo\.yaml: env\.robot is 'x'; expected a preset"):
-        load_robot("x", where="demo.yaml: env.robot")
-    with pytest.raises(ConfigError, match=r"^demo\.yaml: env\.robot\.n_links is 1; expected"):
-        load_robot({"n_links": 1}, where="demo.yaml: env.robot")
 
 
 def test_errors_in_a_file_name_the_file(tmp_path: Path) -> None:

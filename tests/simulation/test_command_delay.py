@@ -106,15 +106,3 @@ def test_commands_on_their_way_belong_to_the_state_of_an_env() -> None:
     for action in actions:
         expected, got = first.step(action)[0], second.step(action)[0]
         np.testing.assert_array_equal(got, expected)
-
-
-@pytest.mark.parametrize(
-    ("actuator", "message"),
-    [
-        ({"delay_s": -0.1}, r"delay_s is -0\.1; expected in \[0, 1\]"),
-        ({"delay_s": 0.1, "kind": "torque"}, "expected 'position'"),
-    ],
-)
-def test_bad_delays_are_named(actuator: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(RESILIENT_SERVO, actuator=replace(RESILIENT_SERVO.actuator, **actuator))

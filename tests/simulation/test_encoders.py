@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError, build
 from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY
 from snake_gym.robot.measurement import tracked_point
 from snake_gym.robot.presets import RESILIENT_SERVO
@@ -106,19 +103,6 @@ def test_encoder_faults_leave_the_noise_of_the_other_sensors_alone() -> None:
     np.testing.assert_array_equal(samples[0].head_xy_w, samples[1].head_xy_w)
     same = samples[0].joint_angle == samples[1].joint_angle
     np.testing.assert_array_equal(same, np.tile(np.arange(9) != 2, (3, 1)))
-
-
-def test_encoder_faults_have_kinds_and_sizes_of_their_own() -> None:
-    """The rules that they share with joint faults are tested there."""
-    for settings, message in (
-        ({"kinds": ["locked"]}, "kinds[0] is 'locked'; expected one of 'dead', 'biased', 'noisy'"),
-        ({"events": [{"joint": 1, "noise_rad": -0.1}]}, "events[0].noise_rad is -0.1"),
-    ):
-        with pytest.raises(ConfigError, match=re.escape(message)) as caught:
-            build(SensorConfig, {"encoder_faults": settings}, "sensors")
-        assert str(caught.value).startswith("sensors.encoder_faults.")
-    with pytest.raises(ValueError, match=r"encoder_faults.events has joint 10; expected 1 to 9"):
-        make(EncoderFaultConfig(events=(EncoderFault(10),)))
 
 
 def test_a_fault_of_whole_control_steps_is_in_so_many_readings_whatever_its_onset() -> None:

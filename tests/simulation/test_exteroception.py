@@ -78,8 +78,3 @@ def test_a_full_circle_has_no_beam_twice() -> None:
     angles = RangeScanConfig(n_beams=8, field_of_view_rad=2 * np.pi).beam_angles()
     np.testing.assert_allclose(np.diff(angles), np.pi / 4)
     assert angles[-1] - angles[0] < 2 * np.pi - 0.1
-
-
-def test_a_sensor_that_tells_no_force_is_refused() -> None:
-    with pytest.raises(ValueError, match="limit_n is 3; expected > threshold_n 9"):
-        ContactSensorConfig(threshold_n=9.0, limit_n=3.0)

@@ -1,17 +1,14 @@
 """Drawn faults: numbers, joints, kinds and times."""
 
-import math
-
 import numpy as np
 import pytest
 
 from snake_gym.commands.list import list_envs
-from snake_gym.config import ConfigError, build
+from snake_gym.config import build
 from snake_gym.envs.task_settings import build_env
 from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLIPPED, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.registry import TASKS
-from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.simulation.faults import FaultConfig, JointFault, draw_faults
 from snake_gym.simulation.streams import RandomStreams
 
@@ -87,75 +84,6 @@ def test_a_list_of_joints_counts_from_one_at_the_tail() -> None:
     expected = np.zeros((5, 9), int)
     expected[:, [2, 4, 8]] = LOCKED
     np.testing.assert_array_equal(faults.kind, expected)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"n_min": 3, "n_max": 2}, "n_min is 3, n_max 2"),
-        ({"onset_min_s": 5.0}, "onset_min_s is 5, onset_max_s 0"),
-        ({"kinds": ()}, "kinds is empty"),
-        ({"kinds": ("lokced",)}, "kinds.0. is 'lokced'; .*did you mean 'locked'"),
-        ({"duration_s": 5.0, "duration_max_s": 4.0}, "duration_s is 5, duration_max_s 4"),
-        ({"period_min_s": 3.0}, "period_min_s is 3, period_max_s 2"),
-        ({"onset_max_s": math.inf}, "onset_max_s is inf; expected finite and >= 0, at most 1e.09"),
-        ({"weak_strength": (0.4, 0.2)}, r"weak_strength is \[0.4, 0.2\]; expected \[low, high\] with low <= high"),
-        ({"weak_strength": (0.4, 1.2)}, "weak_strength.1. is 1.2; expected in .0, 1."),
-        ({"offset_rad": (0.1, 0.2, 0.3)}, "offset_rad is .0.1, 0.2, 0.3.; expected a list of 2: a number in"),
-        ({"strengths": {"ruogh": 0.1}}, "faults.strengths has a key that is 'ruogh'; .*did you mean 'rough'"),
-        ({"strengths": {"rough": (0.3, 0.1)}}, r"strengths.rough is \[0.3, 0.1\]; expected \[low, high\]"),
-        ({"strengths": {"weak": 0.1}}, "faults.strengths has weak; expected faults.weak_strength"),
-        ({"recovering_share": 0.5}, "faults.recovering_share is 0.5, but faults.duration_s is inf; expected"),
-        ({"second_share": 0.5}, "faults.second_share is 0.5; expected two faults.kinds at least, or 0"),
-        ({"events": (JointFault(1),), "joints": (2,)}, "faults.events and faults.joints are both set"),
-    ],
-)
-def test_impossible_settings_are_refused(settings: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        FaultConfig(**settings)
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        (FaultConfig(joints=(12,)), "joint 12; expected 1 to 9"),
-        (FaultConfig(joints=(2, 2)), "each joint once"),
-        (FaultConfig(n_max=10), "n_max is 10; expected at most 9"),
-        (FaultConfig(events=(JointFault(10),)), r"faults.events has joint 10; expected 1 to 9"),
-        (
-            FaultConfig(events=(JointFault(4), JointFault(4, "free"), JointFault(4))),
-            r"faults.events is \[4, 4, 4\]; expected each joint at most twice",
-        ),
-    ],
-)
-def test_joints_are_checked_against_the_robot(config: FaultConfig, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        config.check_joints(9)
-
-
-def test_a_slow_joint_needs_a_speed_limit() -> None:
-    FaultConfig(kinds=("slow",), n_max=1).check_robot(RESILIENT_SERVO)
-    with pytest.raises(ValueError, match=r"faults\.kinds has slow, but resilient has no speed limit"):
-        FaultConfig(kinds=("locked", "slow"), n_max=1).check_robot(RESILIENT)
-    with pytest.raises(ValueError, match=r"faults\.events has slow"):
-        FaultConfig(events=(JointFault(2, "slow"),)).check_robot(RESILIENT)
-
-
-@pytest.mark.parametrize(
-    ("event", "message"),
-    [
-        ({"joint": 2, "kind": "stuck"}, "events[0].kind is 'stuck'; expected one of locked, free, weak, slow, offset"),
-        ({"joint": 2, "strength": 0.0}, "events[0].strength is 0; expected in (0, 1]"),
-        ({"joint": 2, "strength": [0.3, 0.2]}, "events[0].strength is [0.3, 0.2]; expected [low, high]"),
-        ({"joint": 2, "period_s": 0.0}, "events[0].period_s is 0; expected >= 1e-06 (.inf for no limit)"),
-        ({"kind": "weak"}, "events[0].joint is missing"),
-        ({"joint": 2, "onset": 1.0}, "events[0].onset is not a setting; did you mean 'onset_s'?"),
-    ],
-)
-def test_a_bad_entry_of_a_list_is_named_by_its_place(event: dict, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        build(FaultConfig, {"events": [event]}, "faults")
-    assert message in str(caught.value)
 
 
 def test_the_numbers_drawn_by_the_settings_of_v0_have_not_moved() -> None:

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, to_dict
-from snake_gym.envs import SnakeEnv, make_obstacle_field
+from snake_gym.config import ConfigError
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLIPPED, SLOW, WEAK
 from snake_gym.physics.state import no_obstacles
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
@@ -139,23 +138,6 @@ def test_obstacles_act_or_are_refused_by_name(model: Any) -> None:
         SimulatedRobot(replace(spec, integrator="rk4"), 1, 1, one_cell(PEG))
 
 
-def test_a_robot_that_would_pass_through_the_pegs_has_no_field_to_play_in() -> None:
-    with pytest.raises(ConfigError, match=r"robot.actuator.kind is 'acceleration'; expected 'torque', 'position' or"):
-        make_obstacle_field(1, {"robot": "resilient"})
-    servo = {"preset": "resilient_servo", "integrator": "rk4", "sim_dt_s": 1e-4}
-    with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
-        make_obstacle_field(1, {"robot": servo})
-    make_obstacle_field(1, {"robot": {**servo, "integrator": "implicit"}})
-
-
-@pytest.mark.parametrize("name", [name for name, law in LAWS.items() if law.refused is not None])
-def test_the_env_refuses_what_its_robots_method_does_not_do(name: str) -> None:
-    robot = to_dict(replace(BASE, **LAWS[name].changes)) | {"integrator": "rk4"}
-    with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which") as caught:
-        SnakeEnv(robot=robot)
-    assert str(LAWS[name].refused) in str(caught.value)
-
-
 @pytest.mark.parametrize("name", ["torque limit", "speed limit", "stops", "delay", "dead band", "supply", "muscles"])
 def test_accelerations_follow_from_torques_within_the_torque_limit_and_from_nothing_else_of_a_joint(name: str) -> None:
     torque = np.array([[1.5, -1.0, 0.2]])
@@ -181,17 +163,7 @@ def test_accelerations_without_a_law_that_the_robot_has_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "Coulomb across",
-        "joint friction",
-        "stops",
-        "torque limit",
-        "dead band",
-        "backlash",
-        "torque-speed line",
-        "supply",
-    ],
+    "name", ["Coulomb across", "joint friction", "stops", "torque limit", "dead band", "backlash", "supply"]
 )
 def test_parameters_that_need_a_law_that_is_off_are_refused(name: str) -> None:
     robot, changed = SimulatedRobot(BASE, 2, 1), replace(BASE, **LAWS[name].changes)

@@ -357,21 +357,6 @@ def test_kinds_that_may_come_but_do_not_change_nothing_where_they_need_no_law() 
     np.testing.assert_array_equal(act(make(faults={"events": events}), 10), plain)
 
 
-@pytest.mark.parametrize(
-    ("robot", "kind", "lack"),
-    [
-        ("muscle", "rough", "torque limit"),
-        ("resilient", "rough", "integrator 'implicit'"),
-        ("muscle", "loose", "position or torque servo"),
-        ("resilient", "overload", "torque limit"),
-    ],
-)
-def test_a_kind_that_the_robot_cannot_have_is_refused(robot: str, kind: str, lack: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        make(robot=robot, faults={"n_max": 1, "kinds": [kind]})
-    assert f"faults.kinds has {kind}, but {robot} has no {lack}; expected a robot with one" in str(caught.value)
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_robot_has_the_kinds_that_need_nothing(name: str) -> None:
     core = make(2, robot=name, faults={"n_min": 3, "n_max": 3, "kinds": ["slipped", "misread", "silent"]})

@@ -35,44 +35,6 @@ def placed(n_worlds: int, n_threads: int = 1, ground: GroundSpec | None = None, 
     return robot
 
 
-def test_a_world_in_a_batch_is_that_world_alone_bit_for_bit() -> None:
-    several, one = placed(5, n_threads=2), placed(5)
-    several.faults.kind[3, 2] = FAULT_CODES["locked"]
-    one.faults.kind[3, 2] = FAULT_CODES["locked"]
-    alone = np.zeros(5, bool)
-    alone[3] = True
-    for step in range(12):
-        several.step(references(5, step))
-        one.step(references(5, step), mask=alone)
-    assert np.abs(several.joint_rate()[3]).max() > 0.1
-    for name, values in several.state._asdict().items():
-        assert (values[3] == getattr(one.state, name)[3]).all(), name
-    assert (one.state.time_s[:3] == 0.0).all()
-
-
-def test_a_restored_state_goes_on_bit_for_bit() -> None:
-    robot = placed(3)
-    robot.faults.kind[2, 5] = FAULT_CODES["locked"]
-    robot.faults.onset_s[2, 5] = 0.3
-    for step in range(6):
-        robot.step(references(3, step))
-    kept = copy.deepcopy((robot.state, robot.servos, robot.faults))
-    for step in range(6, 12):
-        robot.step(references(3, step))
-    other = placed(3)
-    other.faults.kind[:, 1] = FAULT_CODES["locked"]
-    for step in range(4):  # models that have other faults than the restored state
-        other.step(references(3, step))
-    for own, values in zip((other.state, other.servos, other.faults), kept, strict=True):
-        for array, saved in zip(own, values, strict=True):
-            array[:] = saved
-    other.restored()
-    for step in range(6, 12):
-        other.step(references(3, step))
-    for name, values in robot.state._asdict().items():
-        assert (values == getattr(other.state, name)).all(), name
-
-
 def test_servos_keep_their_speed_and_torque() -> None:
     robot = placed(1)
     aim = np.full((1, SPEC.n_joints), 1.2)
@@ -153,14 +115,6 @@ def test_a_fault_does_what_it_says_while_it_lasts(kind: str) -> None:
     else:
         assert np.median(angle[8:15, 1] - angle[8:15, 0]) > 0.1
     assert abs(angle[-1, 1] - angle[-1, 0]) < 0.12  # mended, it follows again
-
-
-def test_unknown_faults_and_feedforward_are_refused() -> None:
-    robot = placed(1)
-    with pytest.raises(ConfigError, match="a spatial robot knows locked"):
-        robot.allow_faults(["loose"])
-    with pytest.raises(ValueError, match="feedforward"):
-        robot.step(references(1, 0), references(1, 0))
 
 
 def test_each_world_may_have_its_own_heights() -> None:

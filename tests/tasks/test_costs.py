@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv, WaypointsConfig
 from snake_gym.envs.checker import assert_same
 from snake_gym.envs.task_settings import scenario_settings
@@ -131,11 +129,3 @@ def test_costs_change_nothing_but_the_infos_and_go_on_from_a_saved_state(env_id:
 
 def test_costs_are_no_part_of_a_scenario() -> None:
     assert scenario_settings(WaypointsConfig(costs=CostConfig(**ALL))) == scenario_settings(WaypointsConfig())
-
-
-def test_what_a_robot_cannot_cost_is_refused() -> None:
-    for name in ("torque_share", "heat_share"):
-        with pytest.raises(ConfigError, match=rf"costs\.{name} is set, but resilient has no torque limit"):
-            gym.make("SnakeGym/Waypoints-v0", robot="resilient", costs={name: 0.5})
-    with pytest.raises(ConfigError, match=r"costs\.torque_share is 1\.5"):
-        gym.make("SnakeGym/Waypoints-v0", costs={"torque_share": 1.5})

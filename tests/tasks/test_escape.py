@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, load_yaml
+from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.physics.state import ChainState, zero_state
 
@@ -105,15 +105,3 @@ def test_the_place_shown_is_on_the_route_ahead_of_the_head() -> None:
     shown = make(8, goal={"guidance": "goal"})
     shown.reset(seed=3)
     np.testing.assert_allclose(shown.core.task.goal().target_xy_w, task.routes.xy[:, -1])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"robot": {"link_radius_m": 0}}, r"link_radius_m is 0; expected at least 0\.001 among obstacles"),
-        ({"goal": {"distance_m": 0.1}}, r"goal\.distance_m is 0\.1; expected at least half the robot's length, 0\.7"),
-    ],
-)
-def test_what_is_no_escape_is_one_clear_error(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        make(1, **settings)

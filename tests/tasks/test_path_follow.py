@@ -304,45 +304,6 @@ def test_recorded_points_are_laid_before_the_robot(tmp_path: Path) -> None:
     assert told(closed, "route_m") == pytest.approx(2.0 + np.sqrt(2.0))
 
 
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "no such file": ({"kind": "recorded", "file": "no.csv"}, "path.file is 'no.csv', which cannot be read .*CSV"),
-    "a word": ({"text": "0,0\n1,a\n"}, r"walk.csv, line 2 is '1,a'; expected two numbers x,y"),
-    "three numbers": ({"text": "0,0,0\n"}, r"line 1 is '0,0,0'; expected two numbers x,y"),
-    "no number": ({"text": "0,0\nnan,0\n"}, r"line 2 is 'nan,0'; expected numbers in \[-1e\+06, 1e\+06\]"),
-    "a header alone": ({"text": "x,y\n"}, "has no points; expected a CSV file"),
-    "one point": ({"text": "0,0\n"}, "path.points has 1 entries for path.kind recorded; expected 2 to 5000"),
-    "bytes": ({"text": b"\xff\xfe\x00"}, "which cannot be read"),
-    "large": ({"text": "0,0\n" * 1_100_000}, "it has more than 4194304 bytes"),
-    "a point twice": ({"kind": "recorded", "points": [[0, 0], [1, 0], [1, 0]]}, r"points\[1\] is \[1.0, 0.0\], as the"),
-    "back at the start": (
-        {"kind": "recorded", "points": [[0, 0], [1, 0], [0, 0]], "closed": True},
-        r"points\[2\] is \[0.0, 0.0\], as",
-    ),
-    "nothing": ({"kind": "recorded"}, "path.points has 0 entries"),
-    "a closed line": (
-        {"kind": "line", "closed": True},
-        "path.closed is given for path.kind line; expected path.kind r",
-    ),
-    "many bends": (
-        {"length_m": 1e4, "bend_every_m": 1.0},
-        "bend_every_m is 1 for length_m 10000; expected at least 39",
-    ),
-    "a kind": ({"kind": "cirle"}, "path.kind is 'cirle'; expected one of .*; did you mean 'circle'"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_path_is_one_clear_error(name: str, tmp_path: Path) -> None:
-    settings, message = WRONG[name]
-    if "text" in settings:
-        file, text = tmp_path / "walk.csv", settings["text"]
-        file.write_bytes(text if isinstance(text, bytes) else text.encode())
-        settings = {"kind": "recorded", "file": str(file)}
-    with pytest.raises(ConfigError, match=message) as caught:
-        build(PathFollowConfig, {"path": settings}, "env")
-    assert "\n" not in str(caught.value)
-
-
 def test_what_is_seen_of_a_line_comes_from_the_measured_pose() -> None:
     """Cross-track error and directions of a line from the origin, by hand from the measurement."""
     config = {
@@ -374,14 +335,3 @@ def test_columns_of_tasks_are_known_where_only_a_policy_is_loaded() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
     with pytest.raises(ConfigError, match=r"x is 'cross_trak'; expected one of .*; did you mean 'cross_track'"):
         find_column("cross_trak", "x")
-
-
-@pytest.mark.parametrize("robot", ["resilient", "pegboard", "muscle", "sts3215_chain"])
-def test_every_robot_follows(robot: str) -> None:
-    robot = f"configs/robot/{robot}.yaml" if robot == "sts3215_chain" else robot
-    for env_id in (PATH_FOLLOW, "SnakeGym/Velocity-v0"):
-        env = SnakeVectorEnv(env_id, 2, "disabled", config={"robot": robot, "time_limit_s": 1.0})
-        env.reset(seed=0)
-        for _ in range(3):
-            obs, reward, *_ = env.step(env.action_space.sample())
-        assert np.isfinite(obs).all() and np.isfinite(reward).all()

@@ -89,20 +89,3 @@ def test_further_targets_are_shown_from_the_measured_pose(point: str) -> None:
         obs, *_ = env.step(action)
         without, *_ = plain.step(action)
     assert len(reached) > 1 and env.observation_space.contains(obs)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"lookahead": 9}, r"lookahead is 9; expected in \[0, 8\]"),
-        ({"kind": "list"}, "targets is empty"),
-        ({"kind": "list", "targets": ((0.0, -2e6),)}, r"targets\[0\]\[1\] is -2e\+06; expected in \[-1e\+06, 1e\+06\]"),
-        ({"targets": ((1.0, 1.0),)}, "course.targets is given for course.kind random; expected course.kind list"),
-        ({"kind": "paper", "targets": ((1.0, 1.0),)}, "course.targets is given for course.kind paper"),
-        ({"n_targets": 4, "success_targets": 5}, "course.success_targets is 5; expected <= 4, n_targets"),
-        ({"min_distance_m": 3.0}, "min_distance_m is 3, max_distance_m 2"),
-    ],
-)
-def test_impossible_courses_are_refused(settings: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        CourseConfig(**settings)

@@ -1,0 +1,94 @@
+"""Settings that no env can have: one line names the setting, what it is and what was expected."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.envs import SnakeVectorEnv
+
+SERVO = "resilient_servo"
+UNLIMITED = {"kind": "torque", "speed_limit_rad_s": math.inf}
+TWICE = [{"joint": 2, "kind": "locked"}, {"joint": 2, "kind": "weak"}]
+FIXED = {"kind": "list", "targets": [[30, 0]]}
+
+
+def seen(*columns: str) -> dict[str, Any]:
+    return {"observation": {"columns": ["standard", *columns]}}
+
+
+def told(*columns: str) -> dict[str, Any]:
+    return {"observation": {"privileged": list(columns)}}
+
+
+def varied(name: str) -> dict[str, Any]:
+    return {"randomisation": {name: {"low": 0.5, "high": 1.0}}}
+
+
+def breaking(*kinds: str, **more: Any) -> dict[str, Any]:
+    return {"faults": {"kinds": kinds, "n_max": 1, **more}}
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("Waypoints", {"action": {"kind": "gaits"}}, "env.action.kind is 'gaits'; expected one of"),
+    ("Waypoints", {"faults": {"n_mx": 1}}, "env.faults.n_mx is not a setting"),
+    ("Waypoints", {"columns": ["phase"]}, "did you mean 'observation.columns'"),
+    ("Waypoints", {"difficulty": 2.0}, "difficulty is 2"),
+    ("Waypoints", {"time_limit_s": 1.05}, "time_limit_s is 1.05; expected a multiple"),
+    ("Waypoints", {"time_limit_s": math.nan}, "time_limit_s is nan"),
+    ("Waypoints", {"robot": {"preset": SERVO, "sim_dt_s": 1e-6}}, "sim_dt_s at least 2e-06"),
+    ("Waypoints", {"robot": {"preset": SERVO, "joint_stop_rad": 0.3}}, "start.amplitude_rad is 0.349066; expected at"),
+    ("Waypoints", {"robot": {"preset": SERVO, "actuator": {"kind": "torque", "kd": 0.0}}}, "actuator.kd is 0"),
+    ("Waypoints", {"faults": {"joints": [12]}}, "faults.joints has joint 12; expected 1 to 9"),
+    ("Waypoints", {"faults": {"events": [{"joint": 10}]}}, "faults.events has joint 10; expected 1 to 9"),
+    ("Waypoints", {"robot": "resilient", **breaking("slow")}, "faults.kinds has slow, but resilient has"),
+    ("Waypoints", {"robot": {"preset": SERVO, "actuator": UNLIMITED}, **breaking("slow")}, "has no speed limit"),
+    ("Waypoints", {"sensors": {"encoder_faults": {"n_max": 10}}}, "encoder_faults.n_max is 10; expected at most 9"),
+    ("Waypoints", {"observation": {"history": 0}}, "history is 0; expected in [1, 64]"),
+    ("Waypoints", {"observation": {"columns": []}}, "columns is empty"),
+    ("Waypoints", seen("joint_angel"), "did you mean 'joint_angle'"),
+    ("Waypoints", seen("distance"), "named twice"),
+    ("Waypoints", seen("range"), "it needs a task with obstacles"),
+    ("Waypoints", seen("failed"), "it needs faults.reveal"),
+    ("Waypoints", seen("phase"), "it needs action.kind"),
+    ("Waypoints", seen("tail_leads"), "it needs a residual on a controller that drives both ways"),
+    ("Waypoints", seen("next_target_2"), "course.lookahead of 2 or more"),
+    ("PathFollow", seen("behind_schedule"), "it needs follow.speed_m_s"),
+    ("ObstacleField", seen("velocity"), "did you mean 'body_velocity'"),
+    ("Waypoints", seen("cross_track"), "the column cross_track of the observations has no entries"),
+    ("Waypoints", told("true_velocty"), "did you mean 'true_velocity'"),
+    ("Waypoints", told("true_velocity", "true_velocity"), "privileged[1] is 'true_velocity' again"),
+    ("Waypoints", {"faults": {"n_max": 0}, **told("fault_kind")}, "fault_kind, of which there is nothing here"),
+    ("Waypoints", told("true_contact_force"), "it needs a task with obstacles"),
+    ("Waypoints", told("randomisation/mass"), "privileged[0] is 'randomisation/mass'; expected one of"),
+    ("Terrain", {"size_m": 4.0}, "size_m is 4; expected at least 9.28"),
+    ("Terrain", {"course": FIXED}, "target up to 30 m away"),
+    ("SpatialWaypoints", varied("friction_across"), "friction_across is set"),
+    ("SpatialWaypoints", {**varied("torque_limit"), "robot": {"n_joints": 4}}, "torque_limit_nm of spatial is inf"),
+    ("SpatialWaypoints", {"costs": {"contact_force_n": 5.0}}, "contact_force_n is set"),
+    ("SpatialWaypoints", breaking("loose"), "a spatial robot knows locked"),
+    ("SpatialWaypoints", breaking("locked", "weak", second_share=0.5), "second_share is 0.5; expected one"),
+    ("SpatialWaypoints", {"faults": {"events": TWICE}}, "has two of one joint"),
+    ("SpatialWaypoints", {**breaking("slow"), "robot": {"n_joints": 4}}, "speed_limit_rad_s of spatial is inf"),
+    ("SpatialWaypoints", {"action": {"controller": {"kind": "multimodal", "guided": True}}}, "guided is true"),
+    ("SpatialWaypoints", {"action": {"controller": {"kind": "sjc"}}}, "sjc with kind gait; expected multimodal"),
+    ("SpatialWaypoints", {"action": {"amplitude_max_rad": 0.3}}, "amplitude_max_rad is 0.3, which gaits of spatial"),
+    ("SpatialWaypoints", {"robot": {"link_inertia_kgm2": [1.0, 0.1, 0.1]}}, "[1.0, 0.1, 0.1], which no body"),
+    ("SpatialWaypoints", {"robot": {"actuator": {"torque_constant_nm_a": 2.0}}}, "torque_constant_nm_a is set"),
+    ("SpatialWaypoints", {"robot": "resilient"}, "spatial robot's YAML file"),
+    ("SpatialWaypoints", told("true_faults"), "privileged"),
+    ("SpatialWaypoints", {"start": {"amplitude_rad": 2.0}, "robot": {"joint_stop_rad": 1.6}}, "expected at most"),
+]
+
+
+@pytest.mark.parametrize(("task", "settings", "expected"), REFUSED)
+def test_settings_that_no_env_can_have_are_refused_in_one_line(
+    task: str, settings: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(expected)) as refused:
+        SnakeVectorEnv(f"SnakeGym/{task}-v0", 2, **settings)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,87 @@
+"""Shapes, paths, fields and thickets that cannot be: one line names the setting."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from snake_gym.config import ConfigError, build
+from snake_gym.obstacles.fields import FieldConfig, FieldMaker
+from snake_gym.obstacles.polyline import Path
+from snake_gym.obstacles.shapes import Circle, Polygon, Wall
+from snake_gym.obstacles.thicket import ThicketConfig, ThicketMaker
+from tests.obstacles.test_fields import ROBOT, SHAPES
+from tests.obstacles.test_thicket import ROBOT as LONG_ROBOT
+
+AROUND_START = [[-2.0, -2.0], [2.0, -2.0], [2.0, 2.0], [-2.0, 2.0]]
+LINE = [[0.0, 0.0], [1.0, 0.0]]
+PENTAGRAM = [(math.cos(0.8 * math.pi * i), math.sin(0.8 * math.pi * i)) for i in range(5)]
+
+
+def circle(x_m: float, y_m: float) -> dict[str, float]:
+    return {"x_m": x_m, "y_m": y_m, "radius_m": 0.1}
+
+
+FIELDS: list[tuple[dict[str, Any], str]] = [
+    ({"kind": "pegbord"}, "field.kind is 'pegbord'; expected one of .*did you mean 'pegboard'"),
+    ({"gap_m": 1e300}, r"field.gap_m is 1e\+300"),
+    ({"goal_distance_m": 1.0}, r"field.goal_distance_m is 1; expected more than 1.21"),
+    ({"kind": "corridor", "goal_distance_m": 0.9}, r"field.goal_distance_m is 0.9; expected more than 0.95"),
+    ({"width_m": 0.5}, r"field.width_m is 0.5; expected at least 0.66"),
+    ({"kind": "gates", "gap_m": 0.3}, r"field.gap_m is 0.3; expected at least 0.36 .*clearance_m"),
+    ({"kind": "gates", "n_turns": 20}, "field.n_turns is 20: the turns are .* apart; expected at least"),
+    ({"gap_m": 1e-6, "obstacle_radius_m": 1e-3}, "room for .* obstacles; expected at most 20000 .*gap_m"),
+    ({"kind": "forest", "density_m2": 30.0}, "field.density_m2 is 30; expected at most"),
+    ({"clearance_m": 1e-5}, "nodes; expected at most .*goal_distance_m"),
+    ({"kind": "bends", "route_points": 3}, "field.route_points is 3; expected at least 32"),
+    ({"kind": "list"}, "field.shapes has 0 shapes for kind list"),
+    ({"shapes": SHAPES}, "field.shapes has 4 shapes for kind pegboard; expected none"),
+    ({"goal_m": [1.0, 0.0]}, "field.goal_m"),
+    ({"kind": "list", "shapes": [{"points": LINE}]}, r"field.shapes\[0\].points is"),
+    ({"kind": "list", "shapes": [circle(0.5, 0.2)]}, r"field.shapes\[0\] stands where"),
+    ({"kind": "list", "shapes": [{"points": AROUND_START}]}, r"field.shapes\[0\] stands where"),
+    ({"kind": "list", "goal_m": [0, 3], "shapes": [circle(0, 3)]}, r"field.shapes leave no way to the goal \[0, 3\]"),
+]
+THICKETS: list[tuple[dict[str, Any], str]] = [
+    ({"gap_m": 0.07}, r"field.gap_m is 0.07; expected at least 0.072"),
+    ({"radius_m": 0.8}, "field.radius_m is 0.8; expected at least 0.99"),
+    ({"jam_m": 1.07}, "field.jam_m is 1.07; expected at most 1.065"),
+    ({"radius_m": 900.0}, "expected at most 20000"),
+    ({"route_points": 10}, "field.route_points is 10; expected at least"),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), FIELDS)
+def test_an_impossible_field_is_refused_in_one_line(settings: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected) as refused:
+        FieldMaker(build(FieldConfig, settings, "field"), ROBOT)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("settings", "expected"), THICKETS)
+def test_an_impossible_thicket_is_refused_in_one_line(settings: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        ThicketMaker(ThicketConfig(**settings), LONG_ROBOT, 10, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "arguments", "expected"),
+    [
+        (Circle, (0.0, 0.0, 0.0), "radius_m is 0"),
+        (Circle, (math.inf, 0.0, 1.0), "x_m is inf"),
+        (Wall, (1.0, 2.0, 1.0, 2.0), "two different ends"),
+        (Polygon, (LINE,), "convex polygon"),
+        (Polygon, ([(0.0, 0.0), (1.0, 0.0), (1.0, 0.0), (0.0, 1.0)],), "convex polygon"),
+        (Polygon, ([(0.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 2.0)],), "convex polygon"),
+        (Polygon, ([(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0)],), "convex polygon"),
+        (Polygon, (PENTAGRAM,), "convex polygon"),
+        (Path, ([[0.0, 0.0]],), r"points_xy has shape \(1, 2\)"),
+        (Path, ([[0.0, 0.0], [0.0, math.nan]],), "finite numbers"),
+        (Path, ([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]],), r"points_xy\[1\] is \[1.0, 0.0\], as the next one"),
+    ],
+)
+def test_an_impossible_shape_is_refused(shape: Any, arguments: tuple[Any, ...], expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
+        shape(*(tuple(map(tuple, value)) if isinstance(value, list) else value for value in arguments))
