@@ -10,6 +10,7 @@ import ast
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -118,6 +119,12 @@ def test_every_package_has_its_place_and_says_what_it_is_for() -> None:
         source = path.read_text()
         assert not source.strip() or ast.get_docstring(ast.parse(source)), f"{path}: a module says what it is for"
         assert not {path.stem, path.parent.name} & {"utils", "util", "common", "helpers", "misc", "tools"}, path
+
+
+def test_no_room_outgrows_its_budget() -> None:
+    budget = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["snake_gym"]["most_lines"]
+    weight = {room: sum(len(path.read_text().splitlines()) for path in (ROOT / room).rglob("*.py")) for room in budget}
+    assert {room: lines for room, lines in weight.items() if lines > budget[room]} == {}
 
 
 @pytest.mark.parametrize(
