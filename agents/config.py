@@ -122,8 +122,6 @@ class TrainConfig(Settings):
     """Env steps between two points in TensorBoard (at least one rollout)."""
     log_window: PositiveCount = 256
     """Number of newest episodes over which the logged means are taken."""
-    run_dir: str | None = None
-    """Folder of the run; None: a new one in runs/, named after config, algorithm, seed and time."""
     if_exists: Literal["refuse", "continue"] = "refuse"
     """refuse: an error if the folder already holds a run; continue: go on with that run (with the same settings)."""
     torch_threads: Annotated[int, Range(1, 256)] = 1
@@ -149,7 +147,7 @@ class TrainConfig(Settings):
 _BASE = "env.action.controller"
 
 MAY_CHANGE = (
-    "total_steps", "eval", "checkpoint", "log_every_steps", "torch_threads", "device", "env.n_threads", "run_dir",
+    "total_steps", "eval", "checkpoint", "log_every_steps", "torch_threads", "device", "env.n_threads",
     "if_exists", "plugins",
 )  # fmt: skip
 """Settings that a resumed run may change; any other would make it another run."""
@@ -199,5 +197,5 @@ def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:
     if changed:
         raise ConfigError(
             f"{run} was trained with another {', '.join(changed[:4])}; a resumed run may change only "
-            f"{', '.join(MAY_CHANGE[:-3])}: choose another --run-dir for a new run"
+            f"{', '.join(MAY_CHANGE[:-2])}: choose another --run-dir for a new run"
         )
