@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -171,11 +170,7 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
 
 
 def _env_of(config: TrainConfig) -> EnvConfig:
-    settings = laid_over(config.env_id, config.env_file, config.env)
-    action = settings.get("action")
-    if isinstance(action, Mapping) and isinstance(text := action.get("controller"), str):
-        settings["action"] = {**action, "controller": {"file" if text.endswith((".yaml", ".yml")) else "kind": text}}
-    return build_env(config.env_id, settings)
+    return build_env(config.env_id, laid_over(config.env_id, config.env_file, config.env))
 
 
 def launch_notes(config: TrainConfig) -> tuple[str, ...]:
