@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Annotated, Any, Literal
 
@@ -119,8 +118,6 @@ class TrainConfig(Settings):
     """Env steps between two points in TensorBoard (at least one rollout)."""
     log_window: PositiveCount = 256
     """Number of newest episodes over which the logged means are taken."""
-    run_dir: str | None = None
-    """Folder of the run; None: a new one in runs/, named after config, algorithm, seed and time."""
     if_exists: Literal["refuse", "continue"] = "refuse"
     """refuse: an error if the folder already holds a run; continue: go on with that run (with the same settings)."""
     torch_threads: Annotated[int, Field(ge=1, le=256)] = 1
@@ -146,7 +143,7 @@ class TrainConfig(Settings):
 _BASE = "env.action.controller"
 
 MAY_CHANGE = (
-    "total_steps", "eval", "checkpoint", "log_every_steps", "torch_threads", "device", "env.n_threads", "run_dir",
+    "total_steps", "eval", "checkpoint", "log_every_steps", "torch_threads", "device", "env.n_threads",
     "if_exists", "plugins",
 )  # fmt: skip
 """Settings that a resumed run may change; any other would make it another run."""
@@ -170,11 +167,7 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
 
 
 def _env_of(config: TrainConfig) -> EnvConfig:
-    settings = laid_over(config.env_id, config.env_file, config.env)
-    action = settings.get("action")
-    if isinstance(action, Mapping) and isinstance(text := action.get("controller"), str):
-        settings["action"] = {**action, "controller": {"file" if text.endswith((".yaml", ".yml")) else "kind": text}}
-    return build_env(config.env_id, settings)
+    return build_env(config.env_id, laid_over(config.env_id, config.env_file, config.env))
 
 
 def launch_notes(config: TrainConfig) -> tuple[str, ...]:
@@ -196,5 +189,5 @@ def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:
     if changed:
         raise ConfigError(
             f"{run} was trained with another {', '.join(changed[:4])}; a resumed run may change only "
-            f"{', '.join(MAY_CHANGE[:-3])}: choose another --run-dir for a new run"
+            f"{', '.join(MAY_CHANGE[:-2])}: choose another --run-dir for a new run"
         )

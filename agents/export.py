@@ -7,13 +7,13 @@ and holds the weights' hash, so that a half-written or mixed pair never loads.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from snake_gym.config import ConfigError, OptionParser, require, run_program, write_atomic
-from snake_gym.interface.policy_contract import format_contract
+from snake_gym.interface.policy_contract import MAX_TOLERANCE, format_contract
 from snake_gym.interface.policy_file import (
     CONTRACT,
     FilePolicy,
@@ -33,23 +33,6 @@ _N_COMPARED = 2048
 """Number of observations on which the ONNX model is compared with the policy."""
 
 
-@dataclass(frozen=True)
-class Export:
-    """Result of an export."""
-
-    files: tuple[Path, ...]
-    deviation: float
-    """Largest distance of the NumPy policy's golden actions from SB3's."""
-    onnx_deviation: float | None
-    """Largest distance of the ONNX model's actions from the NumPy policy's; None without such a model."""
-
-    def describe(self) -> str:
-        """Return one line for the terminal."""
-        sizes = ", ".join(f"{path.name} {path.stat().st_size / 1000:.0f} kB" for path in self.files)
-        onnx = "" if self.onnx_deviation is None else f", ONNX within {self.onnx_deviation:.1e}"
-        return f"wrote {sizes} into {self.files[0].parent}; NumPy within {self.deviation:.1e} of SB3's actions{onnx}"
-
-
 def main(argv: list[str] | None = None) -> int:
     """Export one policy. Raises ConfigError for what the user has to correct."""
     parser = OptionParser(prog="snake-gym export", description="Write a trained policy as a policy file.")
@@ -62,15 +45,17 @@ def main(argv: list[str] | None = None) -> int:
     load_plugins(arguments.plugin)
     if (note := fallback_note(arguments.run)) is not None:
         print(f"note: {note}", file=sys.stderr)
-    print(export_policy(arguments.run, arguments.out, arguments.onnx, arguments.name).describe())
+    files = export_policy(arguments.run, arguments.out, arguments.onnx, arguments.name)
+    sizes = ", ".join(f"{path.name} {path.stat().st_size / 1000:.0f} kB" for path in files)
+    print(f"wrote {sizes} into {files[0].parent}")
     return 0
 
 
-def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: str | None = None) -> Export:
-    """Write the policy of ``run`` (folder of a run, or a policy or checkpoint in it) into its own folder.
+def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: str | None = None) -> list[Path]:
+    """Write the policy of ``run`` (folder of a run, or a policy or checkpoint in it); return the files.
 
     ``out``: that folder; None: ``export`` in the run's. ``onnx``: add an ONNX model. ``name``: None: the run's.
-    Raises ConfigError if there is no such policy, or a library is missing.
+    Raises ConfigError if there is no such policy, a library is missing, or the ONNX model acts otherwise.
     """
     if onnx:
         require("an ONNX model", "onnx", "onnxruntime")
@@ -81,19 +66,16 @@ def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: 
     policy = load_policy(source)
     contract, weights = read_policy_file(source)
     contract = replace(contract, name=name or contract.name)
-    files, onnx_deviation = {contract.weights.file: weights}, None
+    files = {contract.weights.file: weights}
     if onnx:
-        files[ONNX], onnx_deviation = _encode_onnx(policy, weights)
+        files[ONNX] = _encode_onnx(policy, weights)
     files[CONTRACT] = format_contract(contract).encode()
     for file, data in files.items():
         write_atomic(out / file, data)
     if not onnx:
         (out / ONNX).unlink(missing_ok=True)  # of an earlier export, with other weights
     load_policy(out)
-    golden = contract.golden
-    actions, _ = policy.predict(np.array(golden.observations, np.float32))
-    deviation = float(np.abs(actions - np.array(golden.actions, np.float32)).max())
-    return Export(tuple(out / file for file in files), deviation, onnx_deviation)
+    return [out / file for file in files]
 
 
 def _run_folder(path: Path) -> Path:
@@ -104,8 +86,8 @@ def _run_folder(path: Path) -> Path:
     raise ConfigError(f"{path} is in no run's folder; say with --out where the policy file is to be written")
 
 
-def _encode_onnx(policy: FilePolicy, weights: bytes) -> tuple[bytes, float]:
-    """Return the model, and the largest distance of its actions from the policy's."""
+def _encode_onnx(policy: FilePolicy, weights: bytes) -> bytes:
+    """Return the model. Raises ConfigError unless its actions are those of the policy."""
     from .onnx_graph import encode_onnx, run_onnx
 
     contract = policy.contract
@@ -115,7 +97,12 @@ def _encode_onnx(policy: FilePolicy, weights: bytes) -> tuple[bytes, float]:
     tensors = read_tensors(weights, contract.weights.file)
     model = encode_onnx(contract.network, tensors, normaliser, n_inputs, metadata)
     obs = np.random.default_rng(0).normal(size=(_N_COMPARED, n_inputs)).astype(np.float32)
-    return model, float(np.abs(run_onnx(model, obs) - policy.predict(obs)[0]).max())
+    distance = float(np.abs(run_onnx(model, obs) - policy.predict(obs)[0]).max())
+    if not distance <= MAX_TOLERANCE:
+        raise ConfigError(
+            f"the ONNX model's actions differ by {distance:.3g} from the policy's; expected {MAX_TOLERANCE}"
+        )
+    return model
 
 
 if __name__ == "__main__":

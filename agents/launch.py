@@ -10,14 +10,13 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from snake_gym.config import ConfigError, apply_overrides, build_over, load_yaml, to_dict
 from snake_gym.envs.task_settings import check_task
+from snake_gym.parallel import stop_signals
 from snake_gym.plugins import plugin_options, take_plugins
 
 from .algorithms import find_algorithm
@@ -58,9 +57,8 @@ def plan_new(
     config = build_over(TrainConfig, in_file, settings, str(config_file))
     config, notes = resolve_env(config), launch_notes(config)
     find_algorithm(config.algorithm)  # says before there is a folder what is wrong
-    path = run_dir or (Path(config.run_dir) if config.run_dir else new_run_path(config_file, config))
+    path = run_dir or new_run_path(config_file, config)
     folder = RunFolder(path)
-    config = replace(config, run_dir=str(path))
     folder.evaluations()  # says now, not after training, that it is damaged
     if not folder.holds_run():
         return Launch(config, folder, False, notes)
@@ -92,7 +90,7 @@ def run(launch: Launch, command: Sequence[str], quiet: bool = False) -> bool:
     """
     config, folder = launch.config, launch.folder
     begun = time.monotonic()
-    with folder.lock(), stop_signals() as should_stop:
+    with folder.lock(), stop_signals(signal.SIGINT, signal.SIGTERM) as should_stop:
         if launch.resume and folder.steps_done() >= config.total_steps:
             TrainingDisplay(0).say(f"{folder.path} is finished: {folder.steps_done():,} steps are done")
             return True
@@ -119,27 +117,6 @@ def run(launch: Launch, command: Sequence[str], quiet: bool = False) -> bool:
         folder.end_launch("finished", step, time.monotonic() - begun)
         display.say(f"trained {step:,} steps; the policy is in {folder.path}")
         return True
-
-
-@contextmanager
-def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Take over SIGINT and SIGTERM, main thread only; yields a function that returns True once one has arrived.
-
-    The first signal asks the run to stop, a second one interrupts it at once.
-    """
-    came: list[int] = []
-
-    def receive(number: int, frame: FrameType | None) -> None:
-        if came:
-            raise KeyboardInterrupt
-        came.append(number)
-
-    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(came)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _resuming(run: Path) -> str:

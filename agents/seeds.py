@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from snake_gym.config import ConfigError, apply_overrides, load_yaml
+from snake_gym.config import ConfigError
 from snake_gym.parallel import STOPPED, read_seeds, run_parallel
 
 from .launch import plan_new
@@ -27,8 +27,7 @@ _SHOWN = ("return", "progress/all", "success_rate", "targets")
 def train_seeds(args: argparse.Namespace) -> int:
     """Train all seeds of the parsed command line; 0 if all are finished, 130 if stopped before, 1 if any failed."""
     seeds = read_seeds(args.seeds)
-    settings = apply_overrides(load_yaml(args.config), args.set)
-    group = args.run_dir or Path(settings.get("run_dir") or f"runs/{args.config.stem}")
+    group = args.run_dir or Path(f"runs/{args.config.stem}")
     if RunFolder(group).holds_run():
         raise ConfigError(f"{group} holds a run; choose another --run-dir for the folder of several")
     runs = {f"seed_{seed}": RunFolder(group / f"seed_{seed}") for seed in seeds}

@@ -69,7 +69,7 @@ def run_parallel(
         raise ConfigError(f"--jobs is {n_jobs}; expected at least 1")
     found: dict[str, str | None] = {}
     console = Console(stderr=True)
-    with _stop_signal() as should_stop, _backend(n_jobs, ray, threads, len(commands)) as (lost, parent):
+    with stop_signals(signal.SIGINT) as should_stop, _backend(n_jobs, ray, threads, len(commands)) as (lost, parent):
         for _ in range(_ATTEMPTS):
             left = [name for name in commands if name not in found]
             calls = (
@@ -117,8 +117,11 @@ def _end_with(parent: int) -> None:
 
 
 @contextmanager
-def _stop_signal() -> Iterator[Callable[[], bool]]:
-    """Take over Ctrl-C, of which the workers hear too; yields a function that returns True once it came."""
+def stop_signals(*numbers: int) -> Iterator[Callable[[], bool]]:
+    """Take over signals, main thread only; yields a function that returns True once one has arrived.
+
+    The first one asks the program to stop, a second one interrupts it at once. Ctrl-C reaches the workers too.
+    """
     came: list[int] = []
 
     def receive(number: int, frame: FrameType | None) -> None:
@@ -126,11 +129,12 @@ def _stop_signal() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         came.append(number)
 
-    before = signal.signal(signal.SIGINT, receive)
+    before = {number: signal.signal(number, receive) for number in numbers}
     try:
         yield lambda: bool(came)
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

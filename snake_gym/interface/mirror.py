@@ -60,8 +60,8 @@ def find_reflection(mirror: Mirror, of: Any, width: int, what: str, action: Refl
         found = Reflection(places[::-1].copy(), np.ones(width, np.float32))
     else:
         signs = np.atleast_1d(told)
-        whole = width % signs.size == 0 and np.isin(signs, (SAME, TURNED)).all()
-        found = Reflection(places, np.tile(signs, width // signs.size).astype(np.float32) if whole else np.zeros(width))
+        whole = signs.size > 0 and width % signs.size == 0 and np.isin(signs, (SAME, TURNED)).all()
+        found = Reflection(places, np.tile(signs, width // signs.size if whole else 0).astype(np.float32))
     if found.sign.shape != (width,) or not _is_its_own_inverse(found):
         raise ConfigError(
             f"the mirror of {what} is {show(told)}; expected -1, 1, signs that {width} entries are a multiple of, or "

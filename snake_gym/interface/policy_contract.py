@@ -64,14 +64,13 @@ class ObservationContract(Settings):
             self.n_beams, self.max_range_m, [field.name for field in self.fields], history=self.history,
             told=decoder.told,
         )  # fmt: skip
-        here = list(layout.fields.values())
-        for own, other in zip(self.fields, here, strict=False):
+        for own, other in zip(self.fields, layout.fields.values(), strict=True):  # made from the same names
             if own.place != other.place:
                 raise ValueError(f"observation field {own.place} is {other.place} in this version of snake_gym")
-        if len(self.fields) != len(here) or self.size != layout.size or self.bound != BOUND:
+        if (self.size, self.bound) != (layout.size, BOUND):
             raise ValueError(
-                f"observations have {self.size} entries in {len(self.fields)} fields within +-{self.bound:g}; in this "
-                f"version of snake_gym {layout.size} in {len(here)} within +-{BOUND:g}"
+                f"observations have {self.size} entries within +-{self.bound:g}; in this version of snake_gym "
+                f"{layout.size} within +-{BOUND:g}"
             )
         return layout
 
@@ -89,11 +88,8 @@ class ActionContract:
     """Name, range and unit of what each action asks for."""
 
     def make_decoder(self, spec: RobotSpec) -> ActionDecoder:
-        """The decoder of this contract. Raises ValueError if it takes another number of actions."""
-        decoder = ActionDecoder(self.settings, spec)
-        if decoder.size != self.size:
-            raise ValueError(f"action.size is {self.size}; expected {decoder.size} for this robot")
-        return decoder
+        """The decoder of this contract."""
+        return ActionDecoder(self.settings, spec)
 
 
 class NormaliserContract(Settings):
@@ -106,10 +102,8 @@ class NormaliserContract(Settings):
 
     def make_normaliser(self, size: int) -> FrozenNormaliser:
         """The normaliser for observations of ``size`` entries. Raises ValueError if it is for another number."""
-        if len(self.mean) != size or len(self.variance) != size:
-            raise ValueError(
-                f"normaliser has {len(self.mean)} means and {len(self.variance)} variances; expected {size}"
-            )
+        if (len(self.mean), len(self.variance)) != (size, size):
+            raise ValueError(f"normaliser has {len(self.mean)} means, {len(self.variance)} variances; expected {size}")
         return FrozenNormaliser(np.array(self.mean), np.array(self.variance), self.epsilon, self.clip)
 
 

@@ -55,9 +55,8 @@ class FilePolicy:
         own = {"robot": to_dict(contract.robot), "action": to_dict(contract.action.settings)}
         self.env_config: Mapping[str, Any] = {**contract.env.settings, **own}
         """Settings of the env it was trained in, complete: ``gym.make(policy.env_id, config=policy.env_config)``."""
-        size = contract.observation.size
+        size, normaliser = contract.observation.size, contract.normaliser
         self._network = ActorNetwork(contract.network, tensors, size, contract.action.size)
-        normaliser = contract.normaliser
         self._normaliser = None if normaliser is None else normaliser.make_normaliser(size)
         with np.errstate(all="ignore"):  # numbers that overflow miss their golden outputs
             self._check_golden(self.make_layout(), self.make_decoder())

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from snake_gym.agents import launch, train
 
-from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from snake_gym.config import load_yaml
 from snake_gym.controllers import resolve_controller
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.robot.catalogue import load_robot
@@ -44,19 +44,6 @@ def test_the_settings_are_written_out(config_file: Path, tmp_path: Path, capsys:
     assert json.loads((run / "run.json").read_text())["launches"][0]["notes"] == told
     text = capsys.readouterr().err
     assert all(f"note: {note}" in text for note in told)
-
-
-def test_a_robot_without_a_tuned_gait_is_refused_with_the_command(config_file: Path, tmp_path: Path) -> None:
-    mine = tmp_path / "mine.yaml"
-    dump_yaml({"preset": "resilient_servo", "link_mass_kg": 1.5}, mine)
-    changes = [f"env.robot={mine}", "env.faults.n_max=2"]
-    with pytest.raises(ConfigError, match="cc has no tuned parameters for robot mine") as caught:
-        launch.plan_new(config_file, changes, tmp_path / "run")
-    command = str(caught.value).split("`")[1]
-    assert command.startswith(f"snake-gym tune --controller cc --robot {mine} --set ")
-    assert "env.faults.n_max=2" in command and "env.start.amplitude_rad=0.6" in command
-    with pytest.raises(ConfigError, match=r"heavy_head .*--robot configs/robot/heavy_head\.yaml"):
-        launch.plan_new(ROOT / "configs/train/ppo.yaml", ["env.robot=configs/robot/heavy_head.yaml"], tmp_path / "r")
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "configs/train").glob("*.yaml")), ids=lambda file: file.stem)

@@ -74,9 +74,8 @@ CASES: dict[str, tuple[dict[str, Any], bool, dict[str, Any]]] = {
 def test_numpy_and_onnx_give_the_learners_actions(case: str, tmp_path: Path) -> None:
     algorithm, normalise, env = CASES[case]
     folder, learner = make_run(tmp_path / "run", algorithm, normalise, **env)
-    done = export.export_policy(folder.path, onnx=True)
-    assert {path.name for path in (folder.path / "export").iterdir()} == {path.name for path in done.files}
-    assert done.deviation <= 2e-6 and done.onnx_deviation is not None and done.onnx_deviation <= 2e-6
+    files = export.export_policy(folder.path, onnx=True)
+    assert set((folder.path / "export").iterdir()) == set(files)
     policy = load_policy(folder.path / "export")
     obs = np.random.default_rng(9).normal(size=(300, *policy.observation_space.shape)).astype(np.float32)
     expected, _ = learner.predict(obs, deterministic=True)
@@ -126,7 +125,7 @@ def test_the_contract_tells_how_the_policy_came_about(tmp_path: Path) -> None:
 def test_a_policy_inside_a_run_can_be_exported_and_a_stray_one_to_a_named_folder(tmp_path: Path) -> None:
     folder, _ = make_run(tmp_path / "run", PPO)
     file = folder.policies / "final"
-    assert export.export_policy(file, onnx=True).files[0].parent == folder.path / "export"
+    assert export.export_policy(file, onnx=True)[0].parent == folder.path / "export"
     export.export_policy(file)
     assert not (folder.path / "export" / "policy.onnx").exists()  # it might be of other weights
     shutil.copytree(file, tmp_path / "stray")

@@ -22,6 +22,10 @@ TABLE = [
     ("env.faults.n_max=99", "env.faults.n_max is 99; expected at most 9"),
     ("env.time_limit_s=0.3", "env.time_limit_s is 0.3; expected a multiple"),
     ("env.action.controller.kind=sjx", "'sjx'; expected one of"),
+    (
+        "env.robot={preset: resilient_servo, name: mine, link_mass_kg: 1.5} env.action.controller={tuned: cc}",
+        "cc has no tuned parameters for robot mine.*`snake-gym tune --controller cc --robot ",
+    ),
     ("env.observation.columns=[standard, velocity]", "velocity of the observations has no entries in .*"),
     ("algorithm={gamma: 0.9}", "algorithm.name is missing; expected one of A2C, DDPG, PPO, SAC, TD3"),
     ("algorithm.name=ppo", "algorithm.name is 'ppo'; .*; did you mean 'PPO'?"),
