@@ -201,8 +201,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file or its name, "
         "policy.onnx, FILE.py:CLASS or module:FACTORY")  # fmt: skip
     add("--classical-only", action="store_true", help="without the config's learned policies")
-    add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
-    add("--oracle", action="store_true", help="with oracle and oracle_next, which see the truth: regret to them")
+    add("--controllers", metavar="A,B", help="sjc,cc,cpg, name=file.yaml, or oracle,oracle_next; none for none")
     add("--robot", help="preset or YAML file")
     add("--episodes", type=int, help="scenarios for each policy")
     add("--seed", type=int, help="seed of the first scenario")
@@ -349,10 +348,6 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
             robot = make_scenarios(config).spec.name
             note = f"no controller is tuned for robot {robot}, so there is no classical opponent (snake-gym tune)"
             print(f"note: {note}", file=sys.stderr)
-    if args.oracle:
-        config = replace(
-            config, controllers=(*config.controllers, *(o for o in ORACLES if o not in config.controllers))
-        )
     return config
 
 

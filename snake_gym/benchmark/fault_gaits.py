@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from snake_gym.benchmark.scenarios import zero_residual
 from snake_gym.controllers import make_controller
-from snake_gym.controllers.base import Controller, ControllerState, PerWorld
+from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.controllers.speed_hold import PACE
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.interface.policy import Policy
@@ -28,22 +28,11 @@ from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 
 class FaultGaits:
-    """Controller of ``gaits``: the first for all else, the last for the middle joint, those before for its neighbours.
+    """Controller of gaits: the first for all else, the last for the middle joint, those before for its neighbours."""
 
-    ``varied``: number of the gait that has the parameters ``per_world``, in a search.
-    """
-
-    def __init__(
-        self,
-        gaits: Sequence[Mapping[str, Any]],
-        robot: SimulatedRobot,
-        varied: int = 0,
-        per_world: PerWorld | None = None,
-    ) -> None:
+    def __init__(self, gaits: Sequence[Mapping[str, Any]], robot: SimulatedRobot) -> None:
         self._robot = robot
-        self._gaits: list[Controller] = [
-            make_controller(gait, robot.spec, per_world if i == varied else None) for i, gait in enumerate(gaits)
-        ]
+        self._gaits: list[Controller] = [make_controller(gait, robot.spec) for gait in gaits]
         self.n_joints = robot.spec.n_joints
         joints = np.arange(self.n_joints)
         self._distance = np.floor(np.abs(joints - (self.n_joints - 1) / 2.0))

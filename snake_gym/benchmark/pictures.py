@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from snake_gym.benchmark.report import best_classical, interval_of, score
 from snake_gym.benchmark.runner import Episodes, roll
@@ -51,13 +50,11 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
     pair = contestants(results)
     if len(pair) == 2:
         one, other = pair
-        by_time = _has_a_goal(one) and _has_a_goal(other)
         compared = one.score if one.score != "is_success" else "progress_m"
         what = "progress [m]" if compared == "progress_m" else compared.replace("_", " ")
-        x, y = (_times(episodes) if by_time else episodes.columns[compared] for episodes in (other, one))
         files["paired_scenarios.png"] = plot_paired(
-            x, y, one.columns["n_faults"], (other.name, one.name), (chosen[other.name], chosen[one.name]), title,
-            "time to the goal, or spent [s]" if by_time else what, by_time,
+            other.columns[compared], one.columns[compared], one.columns["n_faults"], (other.name, one.name),
+            (chosen[other.name], chosen[one.name]), title, what,
         )  # fmt: skip
     return files
 
@@ -69,9 +66,6 @@ def _by_scenario(episodes: Episodes) -> Episodes:
     columns = dict(_first_play(episodes).columns)
     for name in {"progress_m", episodes.score} - {"is_success"}:
         columns[name] = episodes.plays(name).mean(axis=0)
-    if "time_to_goal_s" in columns:
-        columns["time_to_goal_s"] = _times(episodes).reshape(episodes.shape).mean(axis=0)
-    columns["is_success"] = episodes.plays("is_success").mean(axis=0)
     samples = episodes.sample_progress_m
     samples = samples.reshape(len(samples), *episodes.shape).mean(axis=1)
     return replace(episodes, columns=columns, sample_progress_m=samples)
@@ -82,17 +76,6 @@ def _first_play(episodes: Episodes) -> Episodes:
     n = episodes.shape[1]
     columns = {name: values[:n] for name, values in episodes.columns.items() if name != "training"}
     return replace(episodes, columns=columns, sample_progress_m=episodes.sample_progress_m[:, :n])
-
-
-def _has_a_goal(episodes: Episodes) -> bool:
-    """Return True if the episodes have one goal, so that the time to it tells more than the progress."""
-    return episodes.score == "is_success" and "time_to_goal_s" in episodes.columns
-
-
-def _times(episodes: Episodes) -> NDArray[Any]:
-    """Return the time to the goal (W,) [s], or the episode's length if it was not reached."""
-    times = episodes.columns["time_to_goal_s"]
-    return np.where(np.isfinite(times), times, episodes.columns["episode_time_s"])
 
 
 def _by_faults(
@@ -119,21 +102,11 @@ def draw_replay(
         return {}
     by_name = {entrant.name: entrant for entrant in entrants if entrant.training == 0}
     recordings = [record(by_name[episodes.name], scenarios, worlds) for episodes in pair]
-    scenes = [Scene(_label(pair[0], world), tuple(each[i] for each in recordings)) for i, world in enumerate(worlds)]
+    labels = [str(pair[0].columns["faults"][world]) or "no failed joint" for world in worlds]
+    scenes = [Scene(label, tuple(each[i] for each in recordings)) for i, label in enumerate(labels)]
     note = f"{note} Shown: for each number of failed joints, the scenario nearest to the medians.".strip()
     page = replay_page(f"{' and '.join(episodes.name for episodes in pair)}: {title}", scenes, note)
     return {"replay.html": page.encode(), "replay.gif": scene_gif(scenes[-1])}
-
-
-def _label(episodes: Episodes, world: int) -> str:
-    count = int(episodes.columns["n_faults"][world])
-    faults = str(episodes.columns["faults"][world])
-    if count == 0:
-        return "no failed joint"
-    kinds = {fault.partition(":")[2] for fault in faults.split()}
-    joints = ", ".join(fault.partition(":")[0] for fault in faults.split())
-    what = kinds.pop() if len(kinds) == 1 else "failed"
-    return f"joint{'s' if count > 1 else ''} {joints} {what}"
 
 
 def contestants(results: Sequence[Episodes]) -> list[Episodes]:
@@ -147,10 +120,7 @@ def contestants(results: Sequence[Episodes]) -> list[Episodes]:
 
 def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:
     """Return up to ``count`` scenarios: for a number of failed joints, the one in which every policy is nearest to its
-    median there.
-
-    The median is of the progress or, with one goal, of the time to it.
-    """
+    median progress there."""
     if not pair or count < 1:
         return []
     faults = pair[0].columns["n_faults"]
@@ -161,7 +131,7 @@ def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:
         members = np.flatnonzero(faults == group)
         distance = np.zeros(members.size)
         for episodes in pair:
-            values = (_times(episodes) if _has_a_goal(episodes) else episodes.columns["progress_m"])[members]
+            values = episodes.columns["progress_m"][members]
             distance += np.abs(values - np.median(values)) / max(float(values.std()), 1e-9)
         chosen.append(int(members[distance.argmin()]))
     return chosen

@@ -68,7 +68,7 @@ def plot_by_faults(series: Sequence[FaultSeries], title: str = "", quantity: str
 
 def plot_paired(
     x: ArrayLike, y: ArrayLike, n_faults: ArrayLike, names: tuple[str, str], colours: tuple[str, str],
-    title: str = "", quantity: str = "progress [m]", less_is_better: bool = False,
+    title: str = "", quantity: str = "progress [m]",
 ) -> bytes:  # fmt: skip
     """Plot two policies scenario by scenario, and the distribution of each.
 
@@ -91,9 +91,8 @@ def plot_paired(
     left.plot(ends, ends, color=INK, lw=1, ls="--", zorder=0)
     left.set(xlim=ends, ylim=ends, aspect="equal")
     left.set(xlabel=f"{names[0]}: {quantity}", ylabel=f"{names[1]}: {quantity}")
-    ahead = second < first if less_is_better else second > first
-    wins, side = float(np.mean(ahead)) if first.size else float("nan"), "below" if less_is_better else "above"
-    left.set_title(f"one dot per scenario; {side} the line {names[1]} is ahead ({wins:.0%})", fontsize=9, color=MUTED)
+    wins = float(np.mean(second > first)) if first.size else float("nan")
+    left.set_title(f"one dot per scenario; above the line {names[1]} is ahead ({wins:.0%})", fontsize=9, color=MUTED)
     left.legend(frameon=False, fontsize=8, markerscale=1.4, handletextpad=0.1)
     bins = np.linspace(*ends, 31).tolist()
     for values, name, tint in zip((second, first), names[::-1], colours[::-1], strict=True):
