@@ -131,17 +131,15 @@ GIVEN = {
     "papers/irani2015.md": """
 import numpy as np
 from snake_gym.robot.presets import ROBO_CONDA as spec
-from snake_gym.simulation.identification import RunLog
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 robot = SimulatedRobot(spec, 1)
 robot.set_shape(np.zeros((1, 13)), np.zeros(1), np.zeros((1, 2)))
-references = [0.4 * np.sin(2.0 * 0.1 * k + 0.6 * np.arange(13)) for k in range(20)]
+references = np.array([0.4 * np.sin(2.0 * 0.1 * k + 0.6 * np.arange(13)) for k in range(20)])
 samples = [(robot.joint_angle()[0], robot.state.head_xy[0].copy(), robot.state.link_angle[0, -1])]
 for reference in references:
     robot.step(reference[None], n_substeps=round(0.1 / spec.step_s))
     samples.append((robot.joint_angle()[0], robot.state.head_xy[0].copy(), robot.state.link_angle[0, -1]))
-RunLog(0.1, np.array(references), *(np.array(part) for part in zip(*samples))).save("log.npz")
-paths = ["log.npz"]
+period_s, (joint_angles, head_positions, head_angles) = 0.1, (np.array(part) for part in zip(*samples))
 """,
 }
 """Page -> what its text says to have been given."""

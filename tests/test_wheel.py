@@ -88,7 +88,7 @@ def test_a_small_board_installs_six_libraries_and_the_project_without_its_own(wh
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip())
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 150e6
     assert not [name for name in ("numba", "scipy", "gymnasium", "torch") if (site / name).exists()]
-    for command in ("scan", "calibrate", "run", "log", "limp", "estop"):
+    for command in ("scan", "calibrate", "run", "limp", "estop"):
         assert command in run(python, "-m", "snake_gym.hardware", command, "--help", cwd=tmp_path)
 
 

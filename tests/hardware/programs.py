@@ -24,12 +24,12 @@ N = 9
 """Servos of the fixture ``port``."""
 
 
-def settings(folder: Path, port: EmulatedPort, device: str | None = None) -> list[str]:
-    """Options for a run on ``port`` without a pose sensor; ``device``: the wire's."""
+def settings(folder: Path, port: EmulatedPort) -> list[str]:
+    """Options for a run on ``port`` without a pose sensor."""
     with port.bus.lock:
         write_calibration(folder / "snake.json", port.bus.servos)
     return [
-        "--port", device or port.port, "--calibration", str(folder / "snake.json"), "--pose", "dead_reckoning",
+        "--port", port.port, "--calibration", str(folder / "snake.json"), "--pose", "dead_reckoning",
         "--latch", str(folder / "estop"), "--set", "safety.lost_after_s=5",  # the machine may be busy
     ]  # fmt: skip
 

@@ -19,11 +19,11 @@ from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.procedures import switch_off
 from snake_gym.hardware.commands import PROGRAM
-from snake_gym.hardware.run.connection import EMULATED, watch
+from snake_gym.hardware.run.connection import EMULATED
 from snake_gym.hardware.run.run_config import RunConfig
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.heartbeat import Heartbeat
-from snake_gym.hardware.safety.torque_off import describe
+from snake_gym.hardware.safety.torque_off import TorqueWatch, describe
 
 _PATIENT = LineTiming(latency_s=0.02)
 """Timing of scans and wiggles, which may wait longer than a control loop."""
@@ -209,8 +209,12 @@ def supervised(
         except PortGone as error:
             raise ConfigError(f"--heartbeat: {error}") from None
         closing.callback(beats.close)
-        watcher = watch(port, there, stop, what) if there else None
-        if watcher is not None:
+        watcher = None
+        if there:
+            try:
+                watcher = TorqueWatch(port, there, stop, what)
+            except OSError as error:
+                raise ConfigError(f"nothing is moved, since nobody would switch the torque off: {error}") from None
             closing.callback(watcher.close)
 
         def interrupted() -> str | None:

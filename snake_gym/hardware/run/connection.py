@@ -8,7 +8,7 @@ the processor allows. An emulated robot is moved by the project's physics, from 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
@@ -20,9 +20,7 @@ from snake_gym.config.settings import Count, NonNegative, Positive, Share
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import find_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
-from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
-from snake_gym.hardware.calibration.procedures import never
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.source import EmulatedPose, PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
@@ -30,9 +28,7 @@ from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.cycle_time import too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.guarded_body import Body, GuardedBody
-from snake_gym.hardware.safety.heartbeat import Heartbeat
 from snake_gym.hardware.safety.servo_body import ServoBody
-from snake_gym.hardware.safety.torque_off import TorqueWatch
 from snake_gym.robot.spatial_spec import AnyRobot, SpatialSpec
 
 if TYPE_CHECKING:
@@ -111,8 +107,6 @@ class ConnectionConfig(Settings):
     """Model of emulated servos without a calibration file."""
     period_s: Positive = 0.02
     """Period of a bus cycle: a reading and the goals of all servos have to fit."""
-    guarded: bool = True
-    """True if the port belongs to a guard process (not with ``memory``)."""
     priority: Annotated[int, Field(ge=0, le=99)] = 10
     """Real-time priority of the guard process, where the system allows it; 0: none."""
     latch: str | None = None
@@ -175,41 +169,16 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: AnyRobot, emul
         pose = make_pose(config, spec, emulated)
         opened.callback(pose.close)
         body: Body
-        if config.guarded and not in_memory:
+        if in_memory and emulated is not None:
+            host = emulated.host_transport
+            bus = ServoBus(host(), config.baud, emulated.clock, reopen=host, family=port.family)
+            body = ServoBody(bus, calibration, limits, config.period_s, speed, stop)
+        else:
             latch, priority = stop.latch, config.priority
             body = GuardedBody(port, calibration, limits, config.period_s, speed, latch, priority, config.heartbeat)
-        else:
-            trouble: Callable[[], str | None] = never
-            heartbeat = Heartbeat()
-            if emulated is not None and in_memory:
-                host = emulated.host_transport
-                bus = ServoBus(host(), config.baud, emulated.clock, reopen=host, family=port.family)
-            else:
-                try:
-                    bus = port.open(reopens=True)
-                except PortGone as error:
-                    raise ConfigError(f"connection.port: {error}") from None
-                opened.callback(bus.close)
-                try:
-                    heartbeat = Heartbeat(config.heartbeat)
-                except PortGone as error:
-                    raise ConfigError(f"connection.heartbeat: {error}") from None
-                opened.callback(heartbeat.close)
-                watcher = watch(port, calibration.ids, stop, "run")
-                opened.callback(watcher.close)
-                trouble = watcher.trouble
-            body = ServoBody(bus, calibration, limits, config.period_s, speed, stop, trouble, heartbeat)
         opened.callback(body.close)
         return Connected(body, pose, emulated, opened.pop_all().close)
     raise AssertionError("the block above returns or raises")  # pragma: no cover
-
-
-def watch(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> TorqueWatch:
-    """Start a process that switches the torque off if this one dies. Raises ConfigError if it does not start."""
-    try:
-        return TorqueWatch(port, ids, stop, what)
-    except OSError as error:
-        raise ConfigError(f"nothing is moved, since nobody would switch the torque off: {error}") from None
 
 
 def make_pose(connection: ConnectionConfig, spec: AnyRobot, emulated: EmulatedBus | None) -> PoseSource:

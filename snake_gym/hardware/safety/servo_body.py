@@ -61,8 +61,6 @@ class ServoBody:
         period_s: period of a bus cycle [s].
         speed_rad_s: speed limit set in the servos, (J,) or one for all; inf: their own.
         stop: the emergency stop; None: this user's.
-        trouble: called before every bus cycle and during bring-up; returns a reason to stop the robot, or None. It
-            belongs to a process that switches the torque off where this one is killed.
         heartbeat: output for a board on the servos' supply; closed with the bus.
     """
 
@@ -74,7 +72,6 @@ class ServoBody:
         period_s: float = 0.02,
         speed_rad_s: FloatArray | float = math.inf,
         stop: EmergencyStop | None = None,
-        trouble: Interrupted = never,
         heartbeat: Heartbeat | None = None,
     ) -> None:
         self.bus, self.calibration, self.clock = bus, calibration, bus.clock
@@ -85,7 +82,6 @@ class ServoBody:
         self.stop = EmergencyStop() if stop is None else stop
         self.watch: Callable[[BodySample], None] | None = None
         """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
-        self._trouble = trouble
         self.n_joints = n = len(calibration.joints)
         self._speed = calibration.goal_speeds(speed_rad_s)
         self._read = ServoReadings(calibration)
@@ -95,7 +91,7 @@ class ServoBody:
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
-        self._torque = TorqueOff(bus, calibration.ids, self.stop, trouble is not never, heartbeat)
+        self._torque = TorqueOff(bus, calibration.ids, self.stop, heartbeat)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
         self._gone_since_s: float | None = None
@@ -120,8 +116,6 @@ class ServoBody:
     def start(self, interrupted: Interrupted = never) -> BodySample:
         """Bring the robot up, if it is not, and return a sample. Raises BringUpError, with all torque off: a latched
         stop, a fault of a joint, or a reason from ``interrupted``, called at least every 20 ms or once a servo."""
-        if self._gate is not None and (reason := self._trouble()) is not None:
-            raise BringUpError(reason)
         if self._gate is None or self.stop_reason is not None:
             try:
                 self._bring_up(interrupted)
@@ -152,9 +146,8 @@ class ServoBody:
         """Read all servos once and check the readings; a goal is owed afterwards."""
         if self.stop_reason is None:  # else somebody is in charge only if the servos say that they are limp
             self._torque.beat()
-        reason = self._trouble() or self._torque.heartbeat.trouble
-        if reason is not None:
-            self.halt(reason)
+        if self._torque.heartbeat.trouble is not None:
+            self.halt(self._torque.heartbeat.trouble)
         now = self.clock.now()
         passed_s = now - self._cycle_s if math.isfinite(self._cycle_s) else self.period_s
         self._cycle_s = now
@@ -314,7 +307,7 @@ class ServoBody:
             self._torque.beat()
             if self.stop.tripped:
                 return f"the emergency stop is tripped: {self.stop.reason}"
-            return self._trouble() or self._torque.heartbeat.trouble or interrupted()
+            return self._torque.heartbeat.trouble or interrupted()
 
         if self.stop.tripped:
             raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; {self.stop.how_to_clear}")

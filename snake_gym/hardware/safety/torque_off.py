@@ -55,16 +55,14 @@ class TorqueOff:
     Args:
         ids: all servos of the robot.
         stop: holds the port while there are any; not used on a bus in memory, where nothing real moves.
-        watched: True if another process switches the torque off where this one is killed.
         heartbeat: beats while there are any.
     """
 
     def __init__(
-        self, bus: ServoBus, ids: Sequence[int], stop: EmergencyStop, watched: bool = False,
-        heartbeat: Heartbeat | None = None,
-    ) -> None:  # fmt: skip
+        self, bus: ServoBus, ids: Sequence[int], stop: EmergencyStop, heartbeat: Heartbeat | None = None
+    ) -> None:
         self._bus, self._clock = bus, bus.clock
-        self._stop, self._watched = stop, watched
+        self._stop = stop
         self._servos = None if bus.port is None else describe(bus.port, ids)
         self.heartbeat = Heartbeat() if heartbeat is None else heartbeat
         self._asked_s = -math.inf
@@ -75,7 +73,7 @@ class TorqueOff:
         """Note that these servos are about to be given torque or a goal."""
         self.owed.update(ids)
         if self.owed and self._servos is not None:
-            self._stop.hold("run", self._servos, self._watched)
+            self._stop.hold("run", self._servos)
         self.beat()
 
     def beat(self) -> None:

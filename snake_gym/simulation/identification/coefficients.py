@@ -61,9 +61,6 @@ def with_values(spec: RobotSpec, coefficients: Sequence[Coefficient], values: Se
 
 def check_places(spec: RobotSpec, coefficients: Sequence[Coefficient]) -> None:
     """Raise ConfigError unless every coefficient stands in a number of ``spec``."""
-    names = [coefficient.name for coefficient in coefficients]
-    if not names or len(set(names)) != len(names):
-        raise ConfigError(f"coefficients are {names}; expected at least one, each once")
     for name, place in ((coefficient.name, place) for coefficient in coefficients for place in coefficient.places):
         old = _value(spec, place)
         if not isinstance(old, float | int | tuple) or isinstance(old, bool):

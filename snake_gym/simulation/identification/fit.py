@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError, Settings, choose
 from snake_gym.config.settings import Positive
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.simulation.identification.alternating_search import SearchStep, alternating_variable_search
+from snake_gym.simulation.identification.alternating_search import alternating_variable_search
 from snake_gym.simulation.identification.coefficients import Coefficient, with_values
 from snake_gym.simulation.identification.replay import Prediction, Replay, head_error
 from snake_gym.simulation.identification.run_log import RunLog
@@ -64,8 +64,6 @@ class Identification:
     seconds: float
     relative_std: dict[str, float] | None = None
     """Estimated standard deviation of each value, as a share of it; None: the method gives none."""
-    steps: tuple[SearchStep, ...] = ()
-    """Iterations of the alternating search."""
     delay_std_s: float = np.nan
     """Standard deviation of ``spec.actuator.delay_s``, where it was sought."""
 
@@ -77,7 +75,6 @@ def identify(
     method: Method = "least_squares",
     noise: SensorNoise | None = None,
     n_threads: int | None = None,
-    max_iterations: int | None = None,
     delay_start_s: float | None = None,
 ) -> Identification:
     """Find the coefficients with which ``spec`` moves as logged.
@@ -86,24 +83,25 @@ def identify(
         logs: runs of one robot, one control period; several gaits and speeds, so that Coulomb and viscous parts
             differ, and a run with each joint fault whose coefficient is looked for.
         noise: weights of the residuals (least squares).
-        max_iterations: evaluations of the path (least squares) or iterations (avs).
         delay_start_s: where the search for the delay begins [s] (least squares); None: the delay is that of ``spec``.
 
     Raises:
         ConfigError: logs or coefficients that do not fit the robot, unknown method.
     """
     choose(method, get_args(Method), "method")
+    names = [coefficient.name for coefficient in coefficients]
+    if not names or len(set(names)) != len(names):
+        raise ConfigError(f"coefficients are {names}; expected at least one, each once")
     if method == "avs" and delay_start_s is not None:
         raise ConfigError(f"delay_start_s is {delay_start_s:g}; expected None: avs does not look for a delay")
     begin, replay = time.perf_counter(), Replay(logs, spec, coefficients, n_threads)
     if method == "least_squares":
-        return _least_squares(replay, spec, noise or SensorNoise(), n_threads, max_iterations, delay_start_s, begin)
+        return _least_squares(replay, spec, noise or SensorNoise(), n_threads, delay_start_s, begin)
     steps = alternating_variable_search(
         lambda candidates: np.sqrt((head_error(replay.predict(candidates), replay.logs) ** 2).mean(axis=1)),
-        *bounds(coefficients), max_iterations=max_iterations or 600,
-    )  # fmt: skip
-    found = _report(spec, replay, steps[-1].values, begin)
-    return replace(found, steps=tuple(steps))
+        *bounds(coefficients),
+    )
+    return _report(spec, replay, steps[-1].values, begin)
 
 
 def _report(spec: RobotSpec, replay: Replay, values: FloatArray, begin: float) -> Identification:
@@ -119,8 +117,8 @@ def _report(spec: RobotSpec, replay: Replay, values: FloatArray, begin: float) -
 
 
 def _least_squares(
-    replay: Replay, spec: RobotSpec, noise: SensorNoise, n_threads: int | None, max_evaluations: int | None,
-    delay_start_s: float | None, begin: float,
+    replay: Replay, spec: RobotSpec, noise: SensorNoise, n_threads: int | None, delay_start_s: float | None,
+    begin: float,
 ) -> Identification:  # fmt: skip
     from scipy.optimize import least_squares  # a second of import that nobody else needs
 
@@ -155,7 +153,7 @@ def _least_squares(
         start, low, high = (np.append(x, one / _DELAY_SCALE_S) for x, one in zip((start, low, high), ends, strict=True))
     result: Any = least_squares(
         evaluate, start, jac=jacobian, bounds=(low, high), xtol=1e-4 if seeks_delay else 1e-5, ftol=1e-6,
-        max_nfev=max_evaluations or (30 if seeks_delay else 50),
+        max_nfev=30 if seeks_delay else 50,
     )  # fmt: skip
     std = jackknife_std(result.jac, result.fun, residuals.stretches)
     late = with_delay(spec, delay_of(result.x)) if seeks_delay else spec

@@ -251,11 +251,6 @@ def test_many_writes_in_a_row_on_a_faulty_line() -> None:
         assert rig.bus.servo(1 + k % 2).memory.get("torque_limit") == 100 + k
 
 
-def test_merged_packets() -> None:
-    rig = Bench(ALL, faults=AdapterFaults(merged=0.5, seed=1))
-    assert drive(rig, 50) == (650, 0, 0)
-
-
 def test_wrong_id_is_neither_taken_nor_lost() -> None:
     rig = Bench(ALL)
     rig.driver.torque(ALL, True)
@@ -411,23 +406,3 @@ def test_torque_off_reaches_every_servo_that_can_be_reached() -> None:
 
 
 # --- faults of servos ------------------------------------------------------------------------------------------------
-
-
-def test_overload_latch_is_reported_and_released() -> None:
-    rig = Bench([1, 2])
-    rig.driver.torque([1, 2], True)
-    rig.bus.jam(1)
-    rig.driver.write_targets([1, 2], [3000, 3000])
-    rig.wait(1.0)
-    assert rig.driver.read_block([1, 2], *BLOCK).errors == {1: 0, 2: 0}
-    rig.wait(1.5)
-    found = rig.driver.read_block([1, 2], *BLOCK)
-    assert found.errors == {1: ServoError.OVERLOAD, 2: 0}
-    rig.wait(0.1)
-    assert told(rig.driver.read_block([1], *BLOCK), 1, "present_load") == 200  # protective torque
-    rig.bus.jam(1, False)
-    rig.wait(1.0)
-    assert rig.driver.read_block([1], *BLOCK).errors[1] == ServoError.OVERLOAD  # latched
-    rig.driver.torque([1], False)
-    rig.driver.torque([1], True)
-    assert rig.driver.read_block([1], *BLOCK).errors[1] == 0

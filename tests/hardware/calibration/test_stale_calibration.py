@@ -98,12 +98,11 @@ def comes_up(port: EmulatedPort, file: Path, *more: str) -> None:
     raise AssertionError("the robot that was calibrated does not come up")
 
 
-@pytest.mark.parametrize("guarded", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_servos_put_on_anew_are_not_driven_by_the_old_file(
-    mounted_file: Path, capsys: pytest.CaptureFixture[str], guarded: str
+    mounted_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with robot(ZEROS) as port:  # the same horns, and servos that have forgotten their offsets
-        lines = refused(port, mounted_file, capsys, "--set", f"connection.guarded={guarded}")
+        lines = refused(port, mounted_file, capsys)
     assert [line.split(":")[0] for line in lines] == [f"joint {k} (servo {k})" for k in (2, 4, 7)]
     assert "the calibration says homing_offset 1852, the servo says 0" in lines[0]
     assert all("calibrate again" in line for line in lines)

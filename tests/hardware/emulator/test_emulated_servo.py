@@ -71,14 +71,6 @@ def test_nobody_answers_a_broadcast_but_ping() -> None:
     assert ask(bus, protocol.ping(0xFE)) == status(1) + status(2) + status(3)
 
 
-def test_response_level_0_answers_ping_and_read_only() -> None:
-    bus = make_bus(1, response_level=0)
-    assert ask(bus, protocol.write(1, 41, b"\x05")) == b""
-    assert ask(bus, protocol.read(1, 41, 1)) == status(1, 0, b"\x05")
-    assert ask(bus, protocol.ping(1)) == status(1)
-    assert ask(bus, protocol.sync_read([1], 41, 1)) == status(1, 0, b"\x05")
-
-
 def test_sync_write_reaches_those_it_names() -> None:
     bus = make_bus(1, 2, 3)
     assert ask(bus, protocol.sync_write(41, [(1, b"\x0a"), (3, b"\x0b"), (9, b"\x0c")])) == b""
@@ -118,16 +110,6 @@ def test_answers_come_at_baud_rate_after_the_return_delay(baud_code: int, delay:
     second_s = first_s + delay * 2e-6 + answer * byte_s
     assert [n for n, _ in arrivals] == [answer, answer]
     assert [time_s for _, time_s in arrivals] == pytest.approx([first_s, second_s], abs=1e-8)
-
-
-def test_bytes_arrive_one_by_one() -> None:
-    bus = make_bus(1)
-    end = bus.host_transport()
-    end.write(protocol.ping(1))
-    bus.clock.sleep(60e-6 + 25e-6)
-    assert end.read(100, 0.0) == b"\xff\xff"
-    bus.clock.sleep(60e-6)
-    assert end.read(100, 0.0) == b"\x01\x02\x00\xfc"
 
 
 def test_talking_into_an_answer_spoils_both() -> None:
@@ -268,32 +250,3 @@ def test_speed_and_load_registers_have_their_signs() -> None:
     assert servo.memory.get("present_speed") == pytest.approx(-800, abs=20)
     assert servo.memory.get("present_load") < 0
     assert servo.memory.get("moving") == 1
-
-
-def test_goals_are_kept_within_the_angle_limits() -> None:
-    bus = make_bus(1, min_angle_limit=1500, max_angle_limit=2600)
-    write(bus, 1, "goal_position", 4000)
-    assert settle(bus) == 2600
-    write(bus, 1, "goal_position", -50)
-    assert settle(bus) == 1500
-
-
-def test_changing_the_id_is_answered_under_the_old_one() -> None:
-    bus = make_bus(1)
-    write(bus, 1, "lock", 0)
-    assert write(bus, 1, "id", 7) == status(1)
-    assert ask(bus, protocol.ping(1)) == b""
-    assert ask(bus, protocol.ping(7)) == status(7)
-    assert write(bus, 7, "id", 254) == status(7)  # not an ID
-    assert ask(bus, protocol.ping(7)) == status(7)
-
-
-def test_a_servo_at_another_baud_rate_hears_nothing() -> None:
-    bus = make_bus(1, 2)
-    assert write(bus, 1, "lock", 0) == status(1)
-    assert write(bus, 1, "baud_rate", 4) == status(1)  # the answer still comes at the old rate
-    assert ask(bus, protocol.ping(1)) == b""
-    assert ask(bus, protocol.ping(2)) == status(2)
-    bus.baud = 115_200
-    assert ask(bus, protocol.ping(1)) == status(1)
-    assert ask(bus, protocol.ping(2)) == b""

@@ -11,14 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import python_st3215
 import rustypot
 import scservo_sdk as scs
 import serial
-import st3215.port_handler
 from feetech_cli import protocol
-from st3215 import ST3215
-from st3215.values import COMM_RX_TIMEOUT, COMM_SUCCESS
 
 from tests.hardware.emulate_servos import emulated
 
@@ -28,8 +24,7 @@ PATIENCE_S = 0.5
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (scs.port_handler, st3215.port_handler):
-        monkeypatch.setattr(module, "LATENCY_TIMER", 1e3 * PATIENCE_S)
+    monkeypatch.setattr(scs.port_handler, "LATENCY_TIMER", 1e3 * PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -110,37 +105,6 @@ def test_sdk1_broadcast_ping_as_lerobot_does(sdk1: Any) -> None:
     assert answers == b"".join(bytes([0xFF, 0xFF, i, 2, 0, ~(i + 2) & 0xFF]) for i in IDS)
 
 
-# --- st3215: Feetech's second SDK under a name of its own (ftservo-python-sdk 2 takes that of the first) --------------
-
-
-@pytest.fixture
-def sdk2(port: str) -> Iterator[Any]:
-    servo = ST3215(port)
-    yield servo
-    servo.portHandler.closePort()
-
-
-def test_sdk2_moves_and_reads(sdk2: Any) -> None:
-    for servo_id in IDS:
-        assert sdk2.ping(servo_id) == (777, COMM_SUCCESS, 0)
-    assert sdk2.ping(9)[1] == COMM_RX_TIMEOUT
-    for _ in range(10):  # on a busy machine the move may be over before everything has been read
-        assert sdk2.MoveTo(1, 2400, 3000, 0)
-        assert until_equal(lambda: sdk2.ReadPosition(1), 2400) == 2400
-        assert sdk2.MoveTo(1, 2000, 300, 0)
-        assert until_equal(lambda: sdk2.ReadPosition(1) < 2390, True)
-        speed, result, error = sdk2.ReadSpeed(1)
-        moving, position = sdk2.IsMoving(1), sdk2.ReadPosition(1)
-        if position > 2000:
-            break
-    assert (result, error) == (COMM_SUCCESS, 0)
-    assert speed == pytest.approx(-300, abs=15)
-    assert 2000 < position < 2400
-    assert moving is True
-    assert sdk2.write1ByteTxRx(2, 55, 0) == (COMM_SUCCESS, 0)
-    assert sdk2.write1ByteTxRx(2, 55, 1) == (COMM_SUCCESS, 0)
-
-
 # --- rustypot: a driver in Rust --------------------------------------------------------------------------------------
 
 
@@ -154,27 +118,6 @@ def test_rustypot(port: str) -> None:
     assert servos.sync_read_present_temperature(IDS) == [25, 25, 25]
     servos.sync_write_torque_enable(IDS, [False] * 3)
     assert not any(servos.sync_read_torque_enable(IDS))
-
-
-# --- python-st3215: a driver of its own ------------------------------------------------------------------------------
-
-
-def test_python_st3215(port: str) -> None:
-    with python_st3215.ST3215(port, read_timeout=0.1, retry_count=10) as line:
-        assert until_equal(lambda: line.list_servos(0, 7), IDS) == IDS
-        servos = [line.wrap_servo(one) for one in IDS]
-        for servo, goal in zip(servos, (2110, 2220, 2330), strict=True):
-            servo.sram.torque_enable()
-            servo.sram.write_target_location(goal)
-        for servo, goal in zip(servos, (2110, 2220, 2330), strict=True):
-            assert until_equal(servo.sram.read_current_location, goal) == goal
-        line.broadcast.sram.sync_write_target_location(dict.fromkeys(IDS, 2000))
-        told = dict.fromkeys(IDS, 2000)
-        assert until_equal(lambda: line.broadcast.sram.sync_read_current_location(IDS), told) == told
-        for servo in servos:
-            servo.sram.torque_disable()
-            assert until_equal(servo.sram.read_torque_switch, 0) == 0
-        assert servos[0].eeprom.read_id() == 1
 
 
 # --- feetech-cli -----------------------------------------------------------------------------------------------------

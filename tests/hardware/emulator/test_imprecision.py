@@ -101,14 +101,3 @@ def test_a_robot_in_mujoco_crawls_behind_the_same_bytes() -> None:
     angles = plant.joint_angle()
     assert angles[4] == pytest.approx(0.3, abs=0.02) and np.abs(np.delete(angles, 4)).max() < 0.05
     assert abs(plant.load()[4]) > 0.5
-
-
-def test_the_emulator_serves_another_plant_on_its_port(tmp_path: Path) -> None:
-    pytest.importorskip("mujoco")
-    link = tmp_path / "bus"
-    plant = ["--robot", CHAIN, "--set", "connection.emulated.plant=benchmarks.mujoco_servos:MujocoRobot"]
-    with emulator(link, "--pose-port", "0", *plant) as robot, RawDriver(str(link)) as raw:
-        raw.write(4, GOAL, 2048 + 400, 2)
-        raw.until(lambda: raw.read(4, POSITION, 2), lambda at: abs(at - 2448) < 30)
-        assert robot.joint_angles_deg()[3] == pytest.approx(35.0, abs=4.0)
-        assert raw.read(5, 40) == 0 and raw.read(5, POSITION, 2) != 2048, "its neighbour is limp, and gives way"

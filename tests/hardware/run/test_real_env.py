@@ -280,9 +280,8 @@ def test_a_policy_drives_the_robot_that_is_named_and_every_servo_gets_its_own_sp
     env.close()
 
 
-@pytest.mark.parametrize("guarded", [False, True])
-def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path, guarded: bool) -> None:
-    connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch))
+def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path) -> None:
+    connection = ConnectionConfig(port="pty", latch=str(latch))
     contract = action_contract(ActionConfig(), RESILIENT_SERVO, CourseConfig())
     limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0)
     loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits), emulate)

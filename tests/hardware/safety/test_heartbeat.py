@@ -114,12 +114,8 @@ def test_both_processes_killed_at_once_open_the_relay(port: EmulatedPort, board:
         assert set(board.heard) == {"+"}
 
 
-GUARDED = ["true", pytest.param("false", marks=pytest.mark.slow)]
-
-
-@pytest.mark.parametrize("guarded", GUARDED)
-def test_a_run_that_ends_leaves_the_supply_on(port: EmulatedPort, board: Board, tmp_path: Path, guarded: str) -> None:
-    with running(port, board, tmp_path, "--set", f"connection.guarded={guarded}") as process:
+def test_a_run_that_ends_leaves_the_supply_on(port: EmulatedPort, board: Board, tmp_path: Path) -> None:
+    with running(port, board, tmp_path) as process:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
         assert process.returncode == 130, out
@@ -139,9 +135,8 @@ def test_a_bus_that_is_away_for_too_long_opens_the_relay(port: EmulatedPort, boa
         assert process.returncode == 1
 
 
-@pytest.mark.parametrize("guarded", GUARDED)
-def test_a_board_that_goes_away_stops_the_robot(port: EmulatedPort, board: Board, tmp_path: Path, guarded: str) -> None:
-    with running(port, board, tmp_path, "--set", f"connection.guarded={guarded}") as process:
+def test_a_board_that_goes_away_stops_the_robot(port: EmulatedPort, board: Board, tmp_path: Path) -> None:
+    with running(port, board, tmp_path) as process:
         board.unplug()
         out, _ = process.communicate(timeout=30)
         assert process.returncode == 1
@@ -149,9 +144,8 @@ def test_a_board_that_goes_away_stops_the_robot(port: EmulatedPort, board: Board
     assert not any(torque_on(port))
 
 
-@pytest.mark.parametrize("guarded", GUARDED)
-def test_a_board_that_is_not_there_moves_nothing(port: EmulatedPort, tmp_path: Path, guarded: str) -> None:
-    words = ["--set", "connection.heartbeat=/dev/none", "--set", f"connection.guarded={guarded}", "--log", "none"]
+def test_a_board_that_is_not_there_moves_nothing(port: EmulatedPort, tmp_path: Path) -> None:
+    words = ["--set", "connection.heartbeat=/dev/none", "--log", "none"]
     process = launch("run", "cc", *settings(tmp_path, port), *words)
     wiggle = launch(
         "wiggle", "--port", port.port, "--ids", "1", "--latch", str(tmp_path / "estop"), "--heartbeat", "/dev/none"

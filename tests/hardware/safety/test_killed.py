@@ -13,22 +13,19 @@ import pytest
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.safety.emergency_stop import find_locks
-from tests.hardware.programs import N, launch, press, settings
+from tests.hardware.programs import N, launch, press
 from tests.hardware.rig import ending, torque_on, wait_until
 from tests.hardware.wiretap import Wiretap
 
-UNGUARDED = ["wiggle", *(pytest.param(what, marks=pytest.mark.slow) for what in ("calibrate", "unguarded run"))]
+UNGUARDED = ["wiggle", pytest.param("calibrate", marks=pytest.mark.slow)]
 
 
 def start(what: str, port: EmulatedPort, wire: Wiretap, folder: Path) -> subprocess.Popen[str]:
     """A command that moves servos, as far as the first torque."""
     common = ["--port", wire.port, "--ids", f"1-{N}", "--degrees", "30", "--latch", str(folder / "estop")]
-    words = settings(folder, port, wire.port)
-    unguarded = ["--log", "none", "--set", "connection.guarded=false"]
     commands = {
         "wiggle": ["wiggle", *common],
         "calibrate": ["calibrate", *common, "--limit", "60", "--out", str(folder / "new.json")],
-        "unguarded run": ["run", "cc", *words, "--targets", "9,0", *unguarded],
     }
     for _ in range(5):  # servos of this process may miss their turn on a busy machine
         process = launch(*commands[what], patient=True)
