@@ -45,17 +45,15 @@ def resolve_controller(
 
     ``config`` is a mapping {kind: sjc, amplitude_rad: ..}; {tuned: sjc} takes the settings that were tuned for a robot
     of the name of ``spec``, {file: path} those of a tuned YAML file, and other keys override them; a text is a kind or,
-    ending in .yaml or .yml, such a path. Controllers within it are resolved likewise (see ``register_controller``), and
-    a group of settings that has a method ``resolved`` is what that returns. Raises ConfigError; ``tune_with`` goes into
-    its message, see ``find_tuned``.
+    ending in .yaml or .yml, such a path. Controllers within it are resolved likewise (see ``register_controller``).
+    Raises ConfigError; ``tune_with`` goes into its message, see ``find_tuned``.
     """
     kind, settings, _ = _settings(config, where, spec, tune_with)
     parameters = build(CONTROLLERS[kind].config_type, settings, where)
-    groups = ((f.name, getattr(parameters, f.name)) for f in fields(parameters))
-    found = {name: value.resolved() if hasattr(value, "resolved") else value for name, value in groups}
+    found = to_dict(parameters)
     for name, inner in _inner_controllers(parameters).items():
         found[name] = resolve_controller(inner, f"{where}.{name}", spec)
-    return {"kind": kind, **to_dict(found)}
+    return {"kind": kind, **found}
 
 
 def check_unused(config: Mapping[str, Any], where: str = "controller") -> None:

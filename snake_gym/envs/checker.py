@@ -86,16 +86,18 @@ def _check_spaces(env: Any, n: int) -> None:
     assert all(np.shape(v)[:1] == (n,) for v in infos.values()), "reset: an info is not an array (W, ...)"
     action = draw_actions(env, 1)[0]
     assert env.action_space.contains(action), "action space does not hold a sample of its bounds"
-    obs, reward, terminated, truncated, _ = env.step(action)
+    obs, reward, terminated, truncated, infos = env.step(action)
     assert env.observation_space.contains(obs), "step: observation lies outside the observation space"
     for name, values, kind in (
         ("reward", reward, np.floating), ("terminated", terminated, np.bool_), ("truncated", truncated, np.bool_)
     ):  # fmt: skip
         assert values.shape == (n,), f"{name} has shape {values.shape}, expected {(n,)}"
         assert np.issubdtype(values.dtype, kind), f"{name} has dtype {values.dtype}"
-    obs_2, *rest = env.step(action)
+    obs_2, *rest, infos_2 = env.step(action)
     assert obs_2 is not obs and not np.shares_memory(obs, obs_2), "observations of two steps share memory"
     assert rest[0] is not reward and not np.shares_memory(rest[0], reward), "rewards of two steps share memory"
+    for name in infos.keys() & infos_2.keys():
+        assert not np.shares_memory(infos[name], infos_2[name]), f"the infos {name} of two steps share memory"
     env.close()
     env.close()
 

@@ -385,24 +385,15 @@ class SpatialRobot:
 
     # --- stepping ----------------------------------------------------------------------------------------------------
 
-    def step(
-        self,
-        reference: FloatArray,
-        feedforward: FloatArray | None = None,
-        n_substeps: int | None = None,
-        mask: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """Advance the worlds of ``mask`` by ``n_substeps`` physics steps (None: one control step).
+    def step(self, reference: FloatArray, mask: NDArray[np.bool_] | None = None) -> None:
+        """Advance the worlds of ``mask`` (W,) by one control step.
 
-        ``reference`` (W, J) [rad]: joint angles that the servos go to, no faster than their speed limit. Raises
-        ValueError for a ``feedforward``, which position servos do not take.
+        ``reference`` (W, J) [rad]: joint angles that the servos go to, no faster than their speed limit.
         """
-        if feedforward is not None:
-            raise ValueError("feedforward is given; expected None: a spatial robot's servos take positions alone")
         rows = np.arange(self.n_worlds) if mask is None else np.flatnonzero(mask)
         if rows.size == 0:
             return
-        n, spec, state = n_substeps or self.spec.n_substeps, self.spec, self.state
+        n, spec, state = self.spec.n_substeps, self.spec, self.state
         speed, aim = self._take_faults(rows, np.clip(reference[rows], -spec.joint_limit_rad, spec.joint_limit_rad))
         last = self.servos.command[rows]
         if spec.profile == "ramp":

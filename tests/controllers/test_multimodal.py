@@ -139,20 +139,6 @@ def test_it_begins_at_the_robots_own_angles() -> None:
     assert np.abs(first - bent).max() < 0.01
 
 
-def test_a_world_in_a_batch_is_that_world_alone() -> None:
-    config = MultimodalConfig(start="published", guided=True)
-    several, one = (Multimodal(config, III) for _ in range(2))
-    many, single = several.initial_state(7), one.initial_state(1)
-    angle = np.random.default_rng(1).uniform(-0.3, 0.3, (7, III.n_joints))
-    for step in range(40):
-        if step == 20:
-            several.set_gait(many, np.ones(7, bool), "ARL", -0.5)
-            one.set_gait(single, np.ones(1, bool), "ARL", -0.5)
-        a = several.command(*standing(7, angle), many, 0.1)
-        b = one.command(*standing(1, angle[4:5]), single, 0.1)
-        assert (a[4] == b[0]).all()
-
-
 def test_a_policys_actions_choose_mode_pace_and_steering() -> None:
     controller = Multimodal(MultimodalConfig(), III)
     state = controller.initial_state(2)

@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 from snake_gym.envs import make_obstacle_field, make_waypoints
-from snake_gym.envs.checker import assert_same, check_vector_env
+from snake_gym.envs.checker import assert_same
 from snake_gym.interface.observations import FURTHER, ObservationLayout
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
@@ -213,28 +213,6 @@ def test_history_is_that_of_a_deque(mode: AutoresetMode) -> None:
         assert_same(stacked, oracle.told(), f"step {i}")
         assert_same(envs[1].core.observe(), stacked, "looked at again")
         assert_same(envs[1].core.observe(), stacked, "and again")
-
-
-def test_an_env_with_history_and_velocity_keeps_every_rule_of_vector_envs() -> None:
-    """Worlds alone, autoreset modes, masked resets and saved states among them."""
-    below = {"kind": "residual", "controller": {"tuned": "fault_aware"}}
-    settings = {**VARIED, "action": below, "observation": {"columns": ["standard", *FURTHER], "history": 3}}
-
-    def make(n: int, mode: AutoresetMode) -> Any:
-        env = make_waypoints(n, settings, mode)
-        reset = env.reset
-
-        def spread(**kw: Any) -> Any:
-            result = reset(**kw)
-            if not (kw.get("options") or {}):
-                for world in range(n):
-                    env.core.step_limit[world] = 8 + env.core.seeds[world] % 7
-            return result
-
-        env.reset = spread  # type: ignore[method-assign]
-        return env
-
-    check_vector_env(make, n_worlds=4, n_steps=18)
 
 
 # --- truth for critics -----------------------------------------------------------------------------------------------

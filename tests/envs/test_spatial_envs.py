@@ -15,7 +15,6 @@ from gymnasium.utils.env_checker import check_env
 from scipy.spatial.transform import Rotation
 
 import snake_gym  # noqa: F401  registers
-from snake_gym.controllers.multimodal import MODES
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.checker import assert_same, check_vector_env
 from snake_gym.envs.recording import Recorder
@@ -54,23 +53,6 @@ def test_the_vector_checker_passes(env_id: str) -> None:
     """It compares the vector env with single ones, its autoreset modes, seeds and saved states."""
     settings = {**SMALL, "kinds": ["rocks", "steps", "pole"]} if "Terrain" in env_id else SMALL
     check_vector_env(lambda n, mode: SnakeVectorEnv(env_id, n, mode, **settings, max_episode_steps=8), n_steps=12)
-
-
-def test_faults_are_hidden_and_lock_joints() -> None:
-    env = make(SPATIAL_TASKS[0], 1, faults={"joints": [6], "kinds": ["locked"], "onset_min_s": 2.0, "onset_max_s": 2.0})
-    sound = make(SPATIAL_TASKS[0], 1, faults={})
-    first, _ = env.reset(seed=1)
-    assert_same(first, sound.reset(seed=1)[0], "the first observation")
-    action = np.zeros((1, env.single_action_space.shape[0]))
-    action[:, MODES.index("SWL")] = action[:, -2] = 1.0
-    angles = []
-    for _ in range(30):
-        *_, infos = env.step(action)
-        angles.append(env.core.robot.joint_angle()[0, 5])
-    assert infos["n_failed_joints"][0] == 1
-    assert np.ptp(angles[11:]) < 0.02 < np.ptp(angles[:10])
-    revealed = make(SPATIAL_TASKS[0], 1, faults={"joints": [6], "reveal": True})
-    assert revealed.core.layout.size == env.core.layout.size + 12
 
 
 def test_a_policy_may_choose_its_gait() -> None:

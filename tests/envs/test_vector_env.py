@@ -10,13 +10,35 @@ import snake_gym  # noqa: F401  (registers)
 from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv, make_obstacle_field, make_waypoints
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
+from snake_gym.interface.observations import FURTHER
+from snake_gym.simulation.fault_kinds import JOINT_KINDS
 
 ESCAPE = {**load_yaml("configs/env/escape.yaml"), "time_limit_s": 4.0}
+ANY_TIME = [name for name in FURTHER if name != "remaining_time"]
+"""Columns that do not tell when an episode ends: some of the compared ones are cut."""
+EVERY_FAULT: dict[str, Any] = {
+    "faults": {
+        "n_min": 4, "n_max": 7, "kinds": list(JOINT_KINDS), "second_share": 0.6, "onset_max_s": 2.0,
+        "intermittent_share": 0.5, "jitter": [0.0, 1.0], "duty": [0.3, 0.9], "weak_strength": [0.1, 0.5],
+        "offset_rad": [0.1, 0.4], "duration_s": 0.5, "duration_max_s": 3.0, "strengths": {"overload": [0.01, 0.03]},
+    },
+    "sensors": {"encoder_faults": {"n_max": 2, "kinds": ["dead", "biased", "noisy"], "bias_rad": [0.1, 0.3]}},
+    "randomisation": {"command_delay_s": {"low": 0.01, "high": 0.133}},
+}  # fmt: skip
 CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
     "residual": ("Waypoints", {"action": {"kind": "residual", "controller": {"kind": "cc"}}, "faults": {"n_max": 3}}),
     "gait": (
-        "Waypoints", {"action": {"kind": "gait"}, "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01}}
+        "Waypoints", {"action": {"kind": "gait"}, "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01},
+                      "robot": {"preset": "resilient_servo", "actuator": {"delay_s": 0.33}}},
     ),
+    "history": (
+        "Waypoints",
+        {"action": {"kind": "residual", "controller": {"tuned": "fault_aware"}}, "faults": {"n_max": 3},
+         "observation": {"columns": ["standard", *ANY_TIME], "history": 3}, "sensors": {"position_noise_m": 0.01},
+         "randomisation": {"pose_loss_hz": {"high": 1.0}, "pose_outage_s": {"high": 1.0}}},
+    ),
+    "every fault": ("Waypoints", EVERY_FAULT),
+    "every fault of wheels": ("Waypoints", {**EVERY_FAULT, "robot": "robo_conda"}),
     "joint_reference": (
         "Waypoints",
         {"faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True},

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from snake_gym.physics.faults import FREE, LOCKED, WEAK
+from snake_gym.physics.faults import LOCKED
 from snake_gym.physics.lanes import SLOTS
-from snake_gym.physics.state import Obstacles
 from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, CoulombAxes, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.contact_scenes import discs, one_cell
@@ -164,56 +163,6 @@ def test_motion_among_obstacles_does_not_depend_on_place_direction_or_handedness
 
 
 # --- worlds and threads -----------------------------------------------------------------------------------------------
-
-
-def fields_of(n_worlds: int) -> Obstacles:
-    """Another clutter in every world."""
-    each = [one_cell(clutter(world)) for world in range(n_worlds)]
-    n = max(o.feature.shape[1] for o in each)
-    found = one_cell(np.zeros((n, 6)), n_worlds)
-    for world, one in enumerate(each):
-        k = one.feature.shape[1]
-        found.feature[world, :k], found.cell_item[world, :k] = one.feature[0], one.cell_item[0]
-        found.cell_start[world] = 0, k
-    return found
-
-
-@MODELS
-@pytest.mark.parametrize("kind", ["position", "torque"])
-def test_a_world_among_obstacles_equals_that_world_alone_bit_for_bit(model: ContactModel, kind: Any) -> None:
-    w = 43
-    spec = make_spec(
-        model, contact=ContactSpec(model, restitution=0.4, friction_coulomb=0.3), joint_stop_rad=0.8,
-        friction=FrictionSpec(0.3, 2.0, 0.0, 0.05, 0.3), actuator=ActuatorSpec(kind, 8.0, 0.5, 0.8), sim_dt_s=0.0025,
-    )  # fmt: skip
-    rng = np.random.default_rng(3)
-    reference = rng.normal(0.0, 0.8, (10, w, 5))
-    kind_of, onset = rng.choice([0, 0, FREE, LOCKED, WEAK], (w, 5)), rng.uniform(0.0, 0.4, (w, 5))
-    obstacles = fields_of(w)
-
-    touched = np.zeros(w)
-
-    def crawl(rows: NDArray[np.int64], n_threads: int) -> SimulatedRobot:
-        mine = Obstacles(*(a[rows] if isinstance(a, np.ndarray) else a for a in obstacles))
-        robot = SimulatedRobot(spec, len(rows), n_threads, obstacles=mine)
-        throw(robot, 0, 0.5)
-        robot.state.centre_vel[:] = 0.5 * np.random.default_rng(4).normal(size=(w, 2))[rows]
-        robot.state.link_rate[:] = 0.0
-        robot.faults.kind[:], robot.faults.onset_s[:], robot.faults.strength[:] = kind_of[rows], onset[rows], 0.4
-        for command in reference:
-            robot.step(command[rows], None, 20)
-            touched[rows] += robot.state.n_contacts
-        return robot
-
-    everyone = np.arange(w)
-    one, two = crawl(everyone, 1), crawl(everyone, 2)
-    for name, values in one.state._asdict().items():
-        np.testing.assert_array_equal(values, getattr(two.state, name), err_msg=name)
-    assert (touched > 0).mean() > 0.5
-    for world in (0, 7, 20, 42):
-        alone = crawl(np.array([world]), 1)
-        for name, values in alone.state._asdict().items():
-            np.testing.assert_array_equal(values[0], getattr(one.state, name)[world], err_msg=name)
 
 
 # --- nothing overlooked -----------------------------------------------------------------------------------------------

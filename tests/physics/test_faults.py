@@ -268,40 +268,6 @@ def test_the_energy_of_a_driven_robot_with_faults_comes_from_its_actuators() -> 
     assert surplus.max() < 1e-4 * energy[0].max()
 
 
-IMPERFECT = dataclasses.replace(
-    PRESETS["robo_conda"].actuator, dead_band_rad=0.01, backlash_rad=0.03, no_load_speed_rad_s=4.0,
-    supply_resistance_ohm=0.1,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [*(PRESETS[name] for name in ("resilient_servo", "robo_conda", "muscle")),
-     dataclasses.replace(PRESETS["robo_conda"], name="imperfect", actuator=IMPERFECT)],
-    ids=lambda spec: spec.name,
-)  # fmt: skip
-def test_a_world_with_its_faults_is_the_same_alone_and_beside_others(spec: RobotSpec) -> None:
-    many = make(spec, 11, seed=5)
-    rng = np.random.default_rng(5)
-    shape = many.faults.kind.shape
-    many.faults.kind[:] = rng.choice([HEALTHY, HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET, SLIPPED], shape)
-    many.faults.onset_s[:] = rng.uniform(0.0, 1.0, shape)
-    many.faults.end_s[:] = many.faults.onset_s + rng.uniform(0.2, 2.0, shape)
-    many.faults.period_s[:] = np.where(rng.uniform(size=shape) < 0.5, np.inf, rng.uniform(0.1, 0.5, shape))
-    many.faults.duty[:], many.faults.strength[:], many.faults.offset_rad[:] = 0.4, 0.3, 0.2
-    start = {key: values.copy() for key, values in many.state._asdict().items()}
-    crawl(many, 3.0)
-    for world in (0, 4, 10):
-        one = SimulatedRobot(spec, 1, 1)
-        for key, values in one.state._asdict().items():
-            values[:] = start[key][world]
-        for key, values in one.faults._asdict().items():
-            values[:] = getattr(many.faults, key)[world]
-        crawl(one, 3.0)
-        for key, values in one.state._asdict().items():
-            np.testing.assert_array_equal(values[0], getattr(many.state, key)[world], err_msg=key)
-
-
 @pytest.mark.parametrize("late", [0.25, 0.8])
 def test_a_joint_locks_at_the_angle_it_had_at_the_onset_not_at_the_end_of_the_sub_step(late: float) -> None:
     spec = PRESETS["resilient_servo"]

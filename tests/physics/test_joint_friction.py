@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from snake_gym.physics.faults import FREE, LOCKED
-from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
+from tests.physics.test_batches import stiff
 
 DRY_NM = 0.03
 INERTIA_KGM2 = 0.02
@@ -99,48 +100,8 @@ def test_friction_takes_energy_only_and_brings_every_joint_to_rest(dt: float, st
     assert np.abs(robot.joint_angle()).max() <= stop * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("name", ["resilient_servo", "robo_conda", "muscle", "snakesys"])
-def test_a_gait_with_friction_settles_in_every_step_and_is_the_same_in_a_batch(name: str) -> None:
-    spec = PRESETS[name]
-    spec = replace(spec, joint_friction_nm=tuple(0.02 * (i % 3) for i in range(spec.n_joints)))
-    robots = [SimulatedRobot(spec, n, 1) for n in (1, 9)]
-    for robot in robots:
-        robot.faults.kind[:, 2] = FREE
-        for k in range(round(1.0 / spec.control_dt_s)):
-            wave = 0.4 * np.sin(3.0 * (k + 1) * spec.control_dt_s + 0.8 * np.arange(spec.n_joints))
-            phase = np.zeros(robot.n_worlds) if robot.n_worlds == 1 else np.arange(9) - 4.0
-            robot.step(wave + 0.1 * phase[:, None])
-        assert robot.state.stood_still.sum() == 0
-    for one, many in zip(robots[0].state, robots[1].state, strict=True):
-        np.testing.assert_array_equal(one[0], many[4])
-
-
-LONG = replace(
-    RESILIENT_SERVO, n_links=40, joint_friction_nm=0.3, joint_stop_rad=0.3,
-    actuator=replace(
-        RESILIENT_SERVO.actuator, kp=500.0, kd=1.0, speed_limit_rad_s=math.inf, backlash_rad=0.02
-    ),
-)  # fmt: skip
-"""Stiff and long: many joints stick, slide, hang at a flank, at a stop, at the torque limit, and change together."""
-
-
-@pytest.mark.parametrize("stop", [0.3, math.inf])
-@pytest.mark.parametrize("backlash", [0.02, 0.0])
-def test_a_long_stiff_robot_settles_in_every_step_and_is_the_same_in_a_batch(stop: float, backlash: float) -> None:
-    spec = replace(LONG, joint_stop_rad=stop, actuator=replace(LONG.actuator, backlash_rad=backlash))
-    rng = np.random.default_rng(3)
-    references = rng.uniform(-0.6, 0.6, (15, 9, spec.n_joints))
-    robots = [SimulatedRobot(spec, n, 1) for n in (1, 9)]
-    for robot, worlds in zip(robots, (slice(4, 5), slice(None)), strict=True):
-        for reference in references:
-            robot.step(reference[worlds])
-        assert robot.state.stood_still.sum() == 0
-    for one, many in zip(robots[0].state, robots[1].state, strict=True):
-        np.testing.assert_array_equal(one[0], many[4])
-
-
 def test_a_long_stiff_robot_gains_no_more_energy_than_its_joints_can_give() -> None:
-    spec = replace(LONG, control_dt_s=0.01)
+    spec = replace(stiff(0.3, 0.02).spec, control_dt_s=0.01)
     rng = np.random.default_rng(4)
     robot = SimulatedRobot(spec, 8, 1)
     for _ in range(10):

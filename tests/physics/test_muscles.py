@@ -161,22 +161,6 @@ def test_a_free_joint_s_muscles_are_vented_and_slow_valves_take_longer() -> None
     np.testing.assert_allclose(rise, expected, rtol=0.01)
 
 
-def test_co_contraction_stiffens_the_joint() -> None:
-    """Gains off, a bent joint is driven back the harder the higher the pressure of both muscles."""
-    bend = []
-    for base in (2e4, 1e5, 3e5):
-        muscle = dataclasses.replace(PAIR, base_pressure_pa=base, damping_nms_rad=0.02)
-        spec = heavy(0.0, 0.0)
-        actuator = dataclasses.replace(spec.actuator, muscle=muscle)
-        spec = dataclasses.replace(spec, n_links=2, actuator=actuator)
-        robot = SimulatedRobot(spec, 1, 1)
-        robot.set_shape(np.full((1, 1), 0.1), np.zeros(1), np.zeros((1, 2)))
-        robot.state.muscle_pressure[:] = base
-        robot.step(np.zeros((1, 1)), n_substeps=2)
-        bend.append(robot.state.joint_torque[0, 0])
-    assert 0.0 > bend[0] > bend[1] > bend[2]
-
-
 def test_reset_presses_both_muscles_with_the_pressure_of_co_contraction() -> None:
     robot = SimulatedRobot(MUSCLE, 3, 1)
     robot.set_shape(np.zeros((3, 5)), np.zeros(3), np.zeros((3, 2)))

@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from snake_gym.config import build
-from snake_gym.envs import WaypointsConfig
-from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.servo_plant import RobotPlant
@@ -91,18 +88,3 @@ def test_a_plant_whose_commands_may_change_at_any_step_passes_them_on_late_too()
         for plant, lag in zip(plants, (0.0, 0.03), strict=True):
             plant.advance(0.002, wave(max(0.0, 0.002 * k - lag))[0], on, one, 10.0 * one)
     np.testing.assert_allclose(plants[0].joint_angle(), plants[1].joint_angle(), atol=2e-3)
-
-
-def test_commands_on_their_way_belong_to_the_state_of_an_env() -> None:
-    settings = {"robot": {"preset": "resilient_servo", "actuator": {"delay_s": 0.33}}}
-    first, second = (SnakeCore(build(WaypointsConfig, settings, "env"), 4) for _ in range(2))
-    rng = np.random.default_rng(0)
-    for core in (first, second):
-        core.reset(np.arange(4))
-    for _ in range(5):
-        first.step(rng.uniform(-1.0, 1.0, (4, first.decoder.size)))
-    second.set_state(first.get_state())
-    actions = rng.uniform(-1.0, 1.0, (3, 4, first.decoder.size))
-    for action in actions:
-        expected, got = first.step(action)[0], second.step(action)[0]
-        np.testing.assert_array_equal(got, expected)

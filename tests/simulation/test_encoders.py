@@ -66,13 +66,6 @@ def test_drawn_faults_have_the_configured_distribution() -> None:
     assert set(np.unique(encoders.faults.bias_rad)) == {-0.2, 0.2}
 
 
-def test_a_world_reads_the_same_alone_and_in_a_batch() -> None:
-    config = EncoderFaultConfig(2, 2, ("noisy", "biased"))
-    many, one = make(config, 5, seed=10), make(config, 1, seed=13)
-    for time in (0.0, 0.2):
-        np.testing.assert_array_equal(read(many, time, 1.0)[0][3], read(one, time, 1.0)[0][0])
-
-
 def test_the_measurement_is_wrong_where_the_encoder_is_and_its_centre_with_it() -> None:
     robot = SimulatedRobot(RESILIENT_SERVO, 3, 1)
     robot.set_shape(np.full((3, 9), 0.2), np.zeros(3), np.zeros((3, 2)))

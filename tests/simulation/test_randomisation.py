@@ -341,22 +341,6 @@ def test_an_explicit_method_is_refused_masses_at_which_it_would_be_unstable() ->
 # --- faults in a world that varies -----------------------------------------------------------------------------------
 
 
-def test_a_shifted_joint_whose_commands_come_late_is_the_same_alone_and_beside_others() -> None:
-    """Events of one world let the kernels set up the joints of its whole block anew."""
-    late = {"command_delay_s": {"low": 0.01, "high": 0.133}}
-    faults = {"n_min": 2, "n_max": 4, "kinds": ["offset", "slipped"], "onset_max_s": 6.0, "duration_s": 2.0}
-    core = make(late, 8, faults=faults)
-    play(core, 40)
-    for world in range(8):
-        alone = SnakeCore(core.config, 1)
-        alone.reset(np.array([world]))
-        rng = np.random.default_rng(0)
-        for _ in range(40):
-            alone.step(rng.uniform(-1.0, 1.0, core.action.shape)[world : world + 1])
-        for name, values in alone.robot.state._asdict().items():
-            np.testing.assert_array_equal(values[0], getattr(core.robot.state, name)[world], err_msg=name)
-
-
 def test_what_a_servo_reads_wrong_is_as_late_as_the_rest_of_its_reading() -> None:
     late = {"encoder_delay_s": {"low": 0.4, "high": 0.4}}
     events = [{"joint": 5, "kind": "misread", "strength": 0.3}, {"joint": 2, "kind": "slipped", "onset_s": 1.0}]
@@ -399,19 +383,3 @@ def test_a_lower_voltage_sags_as_that_of_a_robot_which_is_built_for_it() -> None
     assert built.robot.state.supply.max() < 0.9
     np.testing.assert_allclose(varied.robot.state.supply, built.robot.state.supply, rtol=1e-6)
     np.testing.assert_allclose(varied.robot.state.link_angle, built.robot.state.link_angle, atol=1e-6)
-
-
-def test_infos_share_nothing_with_the_next_ones() -> None:
-    env = SnakeVectorEnv(ENVS[0], 3, config={"robot": TURNS, "randomisation": ALL})
-    _, first = env.reset(seed=0)
-    _, _, _, _, second = env.step(np.zeros(env.action_space.shape, np.float32))
-    assert env.core.randomisation is not None
-    own = [*env.core._state_arrays().values(), env.core.randomisation.level]
-    for name, values in second.items():
-        assert not np.shares_memory(values, first[name]), name
-        assert not any(np.shares_memory(values, array) for array in own), name
-    level = second["randomisation/level"].copy()
-    second["randomisation/level"][:] = 0.123
-    np.testing.assert_array_equal(
-        env.step(np.zeros(env.action_space.shape, np.float32))[4]["randomisation/level"], level
-    )

@@ -322,35 +322,6 @@ def test_a_slip_is_in_no_reading_and_the_centre_is_where_the_reading_puts_it() -
     assert np.hypot(*(sample.centre_xy_w - robot.state.centre_xy).T).min() > 0.01
 
 
-EVERYTHING: dict[str, Any] = {
-    "faults": {
-        "n_min": 4, "n_max": 7, "kinds": ["weak", "locked", *KINDS], "second_share": 0.6, "onset_max_s": 2.0,
-        "intermittent_share": 0.5, "jitter": [0.0, 1.0], "duty": [0.3, 0.9], "weak_strength": [0.1, 0.5],
-        "offset_rad": [0.1, 0.4], "duration_s": 0.5, "duration_max_s": 3.0, "strengths": {"overload": [0.01, 0.03]},
-    },
-    "sensors": {
-        "encoder_faults": {"n_max": 2, "kinds": ["dead", "biased", "noisy"], "bias_rad": [0.1, 0.3]},
-    },
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("robot", ["resilient_servo", "robo_conda"])
-def test_worlds_with_every_kind_are_the_same_alone_and_restored(robot: str) -> None:
-    core = make(7, robot=robot, **EVERYTHING)
-    first = act(core, 9)
-    state = core.get_state()
-    later = act(core, 12, seed=1)
-    core.set_state(state)
-    np.testing.assert_array_equal(act(core, 12, seed=1), later)
-    kinds = np.concatenate([core.robot.faults.kind, core.robot.second_faults.kind])
-    assert {fault_code(kind) for kind in KINDS} <= set(kinds.ravel().tolist())
-    for world in (0, 3, 6):
-        alone = SnakeCore(build(WaypointsConfig, {"robot": robot, **EVERYTHING}, "env"), 1)
-        alone.reset(np.array([world + 5]))
-        np.testing.assert_array_equal(np.concatenate([act(alone, 9), act(alone, 12, seed=1)])[:, 0],
-                                      np.concatenate([first, later])[:, world])  # fmt: skip
-
-
 def test_kinds_that_may_come_but_do_not_change_nothing_where_they_need_no_law() -> None:
     plain = act(make(faults={"joints": [2], "kinds": ["locked"]}), 10)
     events = [{"joint": 2}, *({"joint": 3, "kind": kind, "onset_s": 1e6} for kind in ("silent", "misread"))]

@@ -99,27 +99,20 @@ def test_a_stalled_motor_costs_its_torque_and_grows_hot_as_told() -> None:
 
 
 @pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0", "SnakeGym/Escape-v0"])
-def test_costs_change_nothing_but_the_infos_and_go_on_from_a_saved_state(env_id: str) -> None:
-    off, on, other = (
+def test_costs_change_nothing_but_the_infos(env_id: str) -> None:
+    off, on = (
         SnakeVectorEnv(env_id, 4, "SAME_STEP", config={"time_limit_s": 3.0, "faults": {"n_max": 2}, "costs": costs})
-        for costs in ({}, ALL, ALL)
+        for costs in ({}, ALL)
     )
     first, infos = off.reset(seed=3)
     np.testing.assert_array_equal(first, on.reset(seed=3)[0])
     assert not any(name.startswith("cost") for name in infos)
-    other.reset(seed=80)
     rng, total, hot = np.random.default_rng(0), 0.0, 0.0
-    for step in range(30):
-        if step == 10:
-            other.set_state(
-                {name: values.tolist() if values.size else values for name, values in on.get_state().items()}
-            )
+    for _ in range(30):
         action = rng.uniform(-1.0, 1.0, off.action_space.shape).astype(np.float32)
         plain, told = off.step(action), on.step(action)
         assert_same(plain[:4], told[:4], "with costs")
-        if step >= 10:
-            assert_same(other.step(action), told, "from a saved state")
-            hot += float(told[4]["cost/heat"].sum())
+        hot += float(told[4]["cost/heat"].sum())
         each = [told[4][f"cost/{name}"] for name in ("joint_limit", "torque", "contact_force", "heat")]
         np.testing.assert_allclose(told[4]["cost"], np.sum(each, axis=0))
         assert all(((cost >= 0.0) & (cost <= 1.0)).all() for cost in each)
