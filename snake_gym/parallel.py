@@ -67,6 +67,8 @@ def run_parallel(
 
     if n_jobs is not None and n_jobs < 1:
         raise ConfigError(f"--jobs is {n_jobs}; expected at least 1")
+    if not commands:
+        return {}
     found: dict[str, str | None] = {}
     console = Console(stderr=True)
     with stop_signals(signal.SIGINT) as should_stop, _backend(n_jobs, ray, threads, len(commands)) as (lost, parent):
@@ -98,7 +100,7 @@ def _call(
 ) -> tuple[str, str | int | None]:
     """Run a program in a worker, in ``folder``; return its name with None, STOPPED, or the fault as text."""
     os.chdir(folder)
-    if parent is not None:
+    if parent not in (None, os.getpid()):  # one program alone runs in this process
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     try:
         code = program(words)

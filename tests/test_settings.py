@@ -224,6 +224,14 @@ def test_an_object_changed_in_python_is_checked_too() -> None:
         wave.turns = 3  # type: ignore[misc]
 
 
+def test_a_wrong_default_of_a_user_s_own_class_is_named() -> None:
+    class Mine(Settings):
+        speed_m_s: Positive = -1.0
+
+    with pytest.raises(ConfigError, match=r"^speed_m_s is -1; expected finite and > 0"):
+        Mine()
+
+
 def test_settings_that_contradict_each_other_are_refused_after_each_is_in_its_range() -> None:
     assert refusal({"early_s": 10}, "a.yaml", Wave) == "a.yaml: early_s is 10, late_s 9; expected early_s <= late_s"
     assert "late_s is -1; expected finite" in refusal({"early_s": 10, "late_s": -1}, "", Wave)

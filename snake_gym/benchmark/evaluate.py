@@ -94,6 +94,8 @@ def main(argv: list[str] | None = None) -> int:
         show(shared_table(args.table))
         return 0
 
+    names_all = args.env is not None and args.controllers is not None and args.config is None
+    args.classical_only |= args.freeze or names_all
     if args.only is not None:
         config = read_config(args)
         scenarios = make_scenarios(config)
@@ -102,18 +104,16 @@ def main(argv: list[str] | None = None) -> int:
         play_all(mine, scenarios, args.out / "policies", fresh=args.fresh)
         return 0
 
-    names_all = args.env is not None and args.controllers is not None and args.config is None
-    args.classical_only |= args.freeze or names_all
     config = read_config(args)
     if args.freeze:
         return freeze(args.config or DEMO, make_scenarios(config).hash())
+    scenarios = make_scenarios(config)
+    entrants = make_entrants(config, scenarios)
     if (note := frozen_note(config, args)) is not None:
         print(f"note: {note}", file=sys.stderr)
         config = replace(config, scenarios=None)  # what is written does not stand for those of the file
     if args.json not in (None, "-"):
         prepare_file(args.json, "--json")
-    scenarios = make_scenarios(config)
-    entrants = make_entrants(config, scenarios)
     in_jobs = args.jobs is not None or args.ray is not None
     if in_jobs:
         words = sys.argv[1:] if argv is None else argv

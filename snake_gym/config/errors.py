@@ -77,7 +77,7 @@ def show(value: object, limit: int = 80) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     try:
-        text = _BRIEF.repr(value)
+        text = " ".join(_BRIEF.repr(value).split())
     except ValueError:
         text = "a number of thousands of digits"
     return text if len(text) <= limit else f"{text[: limit - 3]}..."

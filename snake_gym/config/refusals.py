@@ -38,7 +38,8 @@ def explain(tp: Any, problems: Sequence[Problem], value: Any, where: str) -> str
         if is_own and problem["type"] in _UNKNOWN:
             return describe_unknown(kind, str(part), where)
         name = part if isinstance(part, str) else fields(kind)[part].name  # a number: an argument without a name
-        return explain(declared_types(kind)[name], below, value.get(name), join(where, name))
+        default = getattr(kind, name, None)  # which may be wrong, too
+        return explain(declared_types(kind)[name], below, value.get(name, default), join(where, name))
     if isinstance(value, Mapping):
         key = next(key for key in value if str(key) == str(part))
         if below[0]["loc"] == ("[key]",):
