@@ -122,10 +122,13 @@ def newest_checkpoint(run: Path, say: Callable[[str], None] = lambda text: None)
 
 
 def _flush(path: Path) -> None:
-    """Flush a file's content, or a folder's entries, to the disk; Windows opens no folders."""
-    if os.name == "nt" and path.is_dir():
-        return
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    """Flush a file's content, or a folder's entries, to the disk."""
+    try:
+        handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)  # Windows flushes what can be written to
+    except PermissionError:
+        if path.is_dir():  # Windows opens none
+            return
+        raise
     try:
         os.fsync(handle)
     finally:

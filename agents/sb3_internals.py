@@ -1,5 +1,7 @@
 """Code that uses private parts of Stable-Baselines3: check each new release of it against this file.
 
+``ppo`` and ``asymmetric`` override one method each, as subclasses.
+
 The state of a PPO run is read from a model and restored bit for bit: SB3's own save keeps networks and optimisers but
 loses the random generators, the env, the normaliser's running returns and the observations that the next rollout starts
 from. It is complete between rollouts (``BetweenRollouts``). Other algorithms lose their replay buffer and the memory of

@@ -76,7 +76,7 @@ import snake_gym.commands.play
 from snake_gym.__main__ import main
 
 small = ["n_envs=16", "total_steps=2048", "eval.episodes=4", "env.time_limit_s=4", "algorithm.n_steps=64"]
-small += ["algorithm.batch_size=256", "eval.references=false", "eval.pictures=false"]
+small += ["algorithm.batch_size=256"]
 main(["train", "--config", "configs/train/ppo.yaml", "--run-dir", sys.argv[1], "--quiet", "--set", *small])
 """
     pytest.importorskip("stable_baselines3")

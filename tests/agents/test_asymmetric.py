@@ -19,7 +19,7 @@ from snake_gym.agents.policy_writer import LearnerPolicy
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy_file import load_policy
 from tests.agents.copy_env import CopyEnv
-from tests.agents.runs import NETWORK, PPO, SNAKE, assert_resumes, run_to_end, small_config
+from tests.agents.runs import NETWORK, PPO, SNAKE, run_to_end, small_config
 
 TRUTH = ["true_joint_angle", "true_velocity", "fault_kind", "randomisation/friction_across"]
 ENV = {
@@ -85,11 +85,6 @@ def test_the_critic_uses_the_truth_and_the_actor_learns(tmp_path: Path) -> None:
     assert 0.8 < slope < 1.2  # the luck itself
     actions = policy.predict(obs, deterministic=True)[0]
     np.testing.assert_array_equal(actions, np.tile(actions[:1], (200, 1)))
-
-
-@pytest.mark.parametrize("normalise", [{}, pytest.param(NORMALISE, marks=pytest.mark.slow)])
-def test_stopped_and_resumed_equals_uninterrupted(normalise: dict[str, bool], tmp_path: Path) -> None:
-    assert_resumes(small_config(env=ENV, normalise=normalise), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["PPO", "A2C", "TRPO"])

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from snake_gym.agents.config import CurriculumConfig, resolve_env
-from snake_gym.agents.launch import plan_new
+from snake_gym.agents.config import CurriculumConfig
 
 from tests.agents.runs import make_training, small_config
 
@@ -39,11 +38,3 @@ def test_episodes_grow_harder_with_the_steps_and_evaluations_do_not(tmp_path: Pa
     env = training._evaluation_env
     assert env is not None and (env.core.difficulty == 1.0).all()  # type: ignore[attr-defined]
     training.close()
-
-
-def test_shipped_training_takes_a_curriculum_from_the_command_line(tmp_path: Path) -> None:
-    file = Path(__file__).parents[2] / "configs/train/escape.yaml"
-    assert resolve_env(plan_new(file, [], tmp_path / "a").config).curriculum is None
-    config = plan_new(file, ["curriculum.start=0.25"], tmp_path / "b").config
-    assert config.curriculum == CurriculumConfig(start=0.25)
-    assert plan_new(file, ["curriculum={}"], tmp_path / "c").config.curriculum == CurriculumConfig()

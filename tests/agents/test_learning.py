@@ -19,7 +19,7 @@ PPO = {"name": "PPO", "n_steps": 16, "batch_size": 128, "n_epochs": 5, "gamma": 
        "network": {"net_arch": [32], "log_std_init": -1.0}}  # fmt: skip
 SAC = {"name": "SAC", "gamma": 0.0, "learning_rate": 3e-3, "buffer_size": 10_000, "batch_size": 64,
        "learning_starts": 64,
-       "train_freq": [4, "step"], "gradient_steps": 8, "ent_coef": 0.01, "network": {"net_arch": [32]}}  # fmt: skip
+       "train_freq": 4, "gradient_steps": 8, "ent_coef": 0.01, "network": {"net_arch": [32]}}  # fmt: skip
 IDLE = -0.64 * 2 / 3 * 10
 """Mean return of a policy that always answers 0."""
 

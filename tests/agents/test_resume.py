@@ -30,6 +30,8 @@ from tests.agents.runs import (
 
 ROOT = Path(__file__).parents[2]
 NORMALISE = {"normalise": {"observation": True, "reward": True}}
+PRIVILEGED = {"env": {"observation": {"history": 2, "privileged": ["true_velocity", "fault_kind"]}}}
+MIRRORED = {**PPO, "mirror": 0.25, "max_grad_norm": {"actor": 0.5, "critic": 1.0}, "target_kl": 0.05}
 OFTEN = {"log_every_steps": 1024, "eval": {"every_steps": 4096, "episodes": 4}, "checkpoint": {"every_steps": 512}}
 RECURRENT: dict[str, Any] = {"name": "RecurrentPPO", "n_steps": 8, "batch_size": 64, "n_epochs": 1,
                              "network": {"net_arch": [8], "lstm_hidden_size": 6}}  # fmt: skip
@@ -40,7 +42,8 @@ SCHEDULE = {"algorithm": {**PPO, "learning_rate": {"start": 1e-3, "end": 0.0}, "
     "changes",
     [
         pytest.param({}, id="ppo"),
-        pytest.param(NORMALISE, id="ppo-normalised", marks=pytest.mark.slow),
+        pytest.param({**NORMALISE, **PRIVILEGED}, id="asymmetric-normalised"),
+        pytest.param({"algorithm": MIRRORED, **PRIVILEGED}, id="mirrored-clipped-apart"),
         pytest.param(SCHEDULE, id="ppo-schedule-sde"),
         pytest.param({"env_id": "SnakeGym/ObstacleField-v0"}, id="obstacle-field"),
         pytest.param({"env_id": "SnakeGym/Escape-v0", "curriculum": {"share": 0.8}}, id="escape-curriculum"),
