@@ -22,12 +22,10 @@ from snake_gym.simulation.fault_kinds import JOINT_KINDS
 
 WAYPOINTS = "SnakeGym/Waypoints-v0"
 TASK = '''
-from dataclasses import dataclass
 from snake_gym import register_task
 from snake_gym.tasks.waypoints import WaypointsConfig
 
 @register_task("Mine/ListedTask-v0")
-@dataclass(frozen=True)
 class MineConfig(WaypointsConfig):
     """A task of mine."""
 '''
