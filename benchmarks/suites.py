@@ -414,8 +414,8 @@ def page(rows: Path) -> str:
 def purpose(name: str) -> str:
     """Return the text at the top of a suite's file, below the line with its schema."""
     _, *lines = (BENCHMARKS / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
-    told = itertools.takewhile(lambda line: line.startswith("#"), lines)
-    return " ".join(line.removeprefix("#").strip() for line in told).replace("*", "\\*")
+    comment = itertools.takewhile(lambda line: line.startswith("#"), lines)
+    return " ".join(line.removeprefix("#").strip() for line in comment).replace("*", "\\*")
 
 
 def section(path: Path) -> str:
