@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import itertools
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -411,14 +412,10 @@ def page(rows: Path) -> str:
 
 
 def purpose(name: str) -> str:
-    """Return the text at the top of a suite's file."""
-    lines = (BENCHMARKS / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
-    told = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        told.append(line.removeprefix("#").strip())
-    return " ".join(told).replace("*", "\\*")
+    """Return the text at the top of a suite's file, below the line with its schema."""
+    _, *lines = (BENCHMARKS / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    comment = itertools.takewhile(lambda line: line.startswith("#"), lines)
+    return " ".join(line.removeprefix("#").strip() for line in comment).replace("*", "\\*")
 
 
 def section(path: Path) -> str:

@@ -4,8 +4,7 @@
 
 The result (by default ``configs/controllers/<robot>/<controller>.yaml``) holds the controller's settings, its score by
 the env's task, and its robot and scenarios. ``{tuned: sjc}`` uses it wherever a controller of that robot is configured,
-``{file: PATH}`` uses any result. An interrupted search continues from a file next to the result. ``--seeds 3`` searches
-three times, side by side, and keeps the best.
+``{file: PATH}`` uses any result. ``--seeds 3`` searches three times, side by side, and keeps the best.
 """
 
 from __future__ import annotations
@@ -53,21 +52,17 @@ def main(argv: list[str] | None = None) -> int:
         raise ConfigError(f"{out} exists already; give --overwrite to replace it, or --out for another file")
     config = build(TuningConfig, _settings(arguments, kind))
     prepare_file(out, "--out")
-    words = sys.argv[1:] if argv is None else argv
+    words, folder = sys.argv[1:] if argv is None else argv, out.with_name(f".{out.name}.seeds")
     if arguments.seeds is None:
         if arguments.jobs is not None or arguments.ray is not None:
             raise ConfigError("--jobs and --ray share out several searches; expected --seeds too, such as --seeds 3")
-        standing = out.with_name(f".{out.name}.search.json")
-        report = run_search(config, standing, arguments.resume)
+        report = run_search(config)
     else:
-        standing = out.with_name(f".{out.name}.seeds")
-        report = search_seeds(config, words, arguments, standing)
+        report = search_seeds(config, words, arguments, folder)
     command = shlex.join([*PROGRAM.split(), *words])
     report["tuning"] = {"command": command, **{key: told for key, told in report["tuning"].items() if key != "command"}}
     dump_yaml(report, out)
-    if standing.is_dir():
-        shutil.rmtree(standing)
-    standing.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
     name = report["tuning"]["score"]
     score = report["tuning"][name]
     bounds = ", ".join(describe_score(value, name) for value in score["ci95"] or ()) or "-"
@@ -81,15 +76,13 @@ def search_seeds(
 ) -> dict[str, Any]:
     """Search with each of the seeds, side by side with the command line ``words``, and return the best report.
 
-    Finished and begun searches stand in ``folder``, and go on there. Raises ConfigError if one fails, KeyboardInterrupt
+    Finished searches stand in ``folder`` until all are. Raises ConfigError if one fails, KeyboardInterrupt
     if a signal came.
     """
     if arguments.seed is not None:
         raise ConfigError("--seed and --seeds are both given; expected one of them")
     seeds = read_seeds(arguments.seeds)
     configs = {seed: replace(config, seed=seed) for seed in seeds}  # refuses a seed that is too large
-    if folder.is_dir() and not arguments.resume:
-        shutil.rmtree(folder)
     results = {seed: folder / f"seed_{seed}" / f"{identity(configs[seed])}.yaml" for seed in seeds}
     base = _without_seeds(words)
     commands = {
@@ -151,12 +144,6 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", help="result file (configs/controllers/<robot>/<controller>.yaml)")
     add_plugin_option(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace a result file that exists")
-    parser.add_argument(
-        "--resume",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="go on with an interrupted search of the same settings",
-    )
     return parser.parse_args(argv)
 
 

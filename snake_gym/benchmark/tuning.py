@@ -12,10 +12,8 @@ is best on the comparison's scenarios of the last of them (``best_of``).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,8 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from snake_gym.benchmark.runner import roll
 from snake_gym.benchmark.seed_ranges import TUNING
 from snake_gym.benchmark.statistics import mean_interval, share_interval
-from snake_gym.config import ConfigError, Settings, build, merge, read_json, to_dict, to_json, write_atomic
-from snake_gym.config.files import read_file
+from snake_gym.config import ConfigError, Settings, build, merge, to_dict
 from snake_gym.config.settings import PositiveCount
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.controllers.base import search_ranges
@@ -53,7 +50,6 @@ START_DEVIATION = 0.3
 LEAST_DEVIATION = 0.02
 """Initial and smallest standard deviation, as shares of a parameter's range."""
 MOST_FINALISTS = 8
-FORMAT = 2
 TIME_WEIGHT = 1e-6
 """Weight of the time, as a share of its largest value; less than one part in the number of episodes."""
 
@@ -155,8 +151,7 @@ def describe_score(value: float, score: str) -> str:
 class Search:
     """Search for parameters: ``advance`` plays a generation, ``report`` chooses and scores the result.
 
-    A generation depends only on the seed, its number and the distribution: a restored search continues exactly. Raises
-    ConfigError for an unknown robot, controller or setting, or if no parameter is left to search.
+    Raises ConfigError for an unknown robot, controller or setting, or if no parameter is left to search.
     """
 
     def __init__(self, config: TuningConfig) -> None:
@@ -264,62 +259,18 @@ class Search:
         env = to_dict(self.env_config)
         return {name: env[name] for name in env if name not in ("robot", "action", "n_threads")}
 
-    def identity(self) -> dict[str, Any]:
-        """Return plain data that changes whenever a generation would."""
-        return {
-            "format": FORMAT, "robot": to_dict(self.spec), "env_id": self.config.env_id, "env": self.scenario(),
-            "controller": self.base, "space": to_dict(self.space), "population": self.config.population,
-            "worlds": self.config.worlds, "seed": self.config.seed,
-        }  # fmt: skip
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state of the search, atomically."""
-        standing = {
-            "identity": self.identity(), "generation": self.generation, "mean": self.mean.tolist(),
-            "deviation": self.deviation.tolist(), "trail": self.trail, "scores": self.scores,
-        }  # fmt: skip
-        write_atomic(path, to_json(standing))
-
-    def restore(self, path: str | os.PathLike[str]) -> bool:
-        """Continue from a file of ``save``. Returns False, unchanged, if there is none.
-
-        Raises ConfigError for a damaged file and for that of another search, which would be lost.
-        """
-        try:
-            standing = read_json(read_file(path), str(path))
-            same = standing["identity"] == read_json(to_json(self.identity()), "identity")
-        except FileNotFoundError:
-            return False
-        except (OSError, ValueError, TypeError, KeyError):
-            raise ConfigError(f"{path} is no standing of a search; expected what tune wrote, or --no-resume") from None
-        if not same or standing["generation"] > self.config.generations:
-            raise ConfigError(f"{path} is of another search; expected its settings, another --out, or --no-resume")
-        self.generation, self.trail, self.scores = standing["generation"], standing["trail"], standing["scores"]
-        self.mean, self.deviation = np.array(standing["mean"]), np.array(standing["deviation"])
-        return True
-
     def _first_seed(self) -> int:
         return SEED_BASE + SEED_SPAN * self.config.seed
 
 
-def run_search(config: TuningConfig, standing: Path, resume: bool = True) -> dict[str, Any]:
-    """Search with a progress bar on stderr, and return the report.
-
-    The file ``standing`` holds the state of the search after each generation; a later call continues from it, unless
-    not ``resume``. The file stays: remove it when the report is safe.
-    """
+def run_search(config: TuningConfig) -> dict[str, Any]:
+    """Search with a progress bar on stderr, and return the report."""
     search = Search(config)
-    console = Console(stderr=True)
-    if resume and search.restore(standing):
-        console.print(f"going on after generation {search.generation} ({standing})", highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[best]}"), console=console) as progress:
+    with Progress(*columns, TextColumn("{task.fields[best]}"), console=Console(stderr=True)) as progress:
         task = progress.add_task(f"tuning {search.kind}", total=config.generations + 1, best="")
-        progress.update(task, completed=search.generation)
-        while search.generation < config.generations:
-            elite = search.advance()
-            search.save(standing)
-            progress.update(task, advance=1, best=f"elite {describe_score(elite, search.score)}")
+        for _ in range(config.generations):
+            progress.update(task, advance=1, best=f"elite {describe_score(search.advance(), search.score)}")
         report = search.report()
         progress.update(task, advance=1)
     return report

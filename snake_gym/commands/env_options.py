@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from snake_gym.config import ConfigError, OptionParser, add_set_option, apply_overrides, nearest
+from snake_gym.config import ConfigError, OptionParser, add_set_option, apply_overrides
 from snake_gym.envs.observation_columns import check_columns
 from snake_gym.envs.task_settings import build_env, laid_over
-from snake_gym.plugins import add_plugin_option, load_plugins
+from snake_gym.plugins import add_plugin_option, choose_registered, load_plugins
 from snake_gym.registry import REAL, TASKS
 from snake_gym.tasks.task import EnvConfig
 
@@ -41,11 +41,6 @@ def read_env(args: argparse.Namespace) -> tuple[str, EnvConfig]:
 def full_id(name: str) -> str:
     """Return the registered name that ``name`` is, or the one of which it is the middle part. Raises ConfigError."""
     short = {env_id.rpartition("/")[2].rpartition("-v")[0]: env_id for env_id in TASKS}
-    if name in TASKS or name in short:
-        return short.get(name, name)
     if name.lower() in (REAL.lower(), "real"):
         raise ConfigError(f"{REAL} is the physical robot; see snake-gym hardware --help")
-    guess = nearest(name, TASKS) or short.get(nearest(name, short) or "")
-    meant = f"; did you mean {guess!r}?" if guess else ""
-    own = "if a module of yours registers it, give it with --plugin FILE.py"
-    raise ConfigError(f"ENV is {name!r}; expected one of {', '.join(TASKS)}{meant} ({own})")
+    return short.get(name) or choose_registered(name, TASKS if "/" in name else short, "ENV")

@@ -253,12 +253,6 @@ class Session:
             )
         self.helm.next_gait()
 
-    def single_step(self) -> None:
-        """Pause, and advance one control step."""
-        self.paused, self._due_s = True, 0.0
-        self.step()
-        self._before = self._now
-
     # --- what is shown -----------------------------------------------------------------------------------------------
 
     def _pose(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -324,7 +318,6 @@ KEYS = (
     Key(("m",), "M", "mend the selected joint", lambda session, _: session.core.mend(0, session.selected + 1)),
     Key(("a",), "A", "mend all joints", lambda session, _: session.core.mend(0)),
     Key(("space",), "Space", "pause, or go on", _set("paused", lambda session: not session.paused)),
-    Key((".", "[.]"), ".", "pause, and advance one control step", lambda session, _: session.single_step()),
     Key(("+", "=", "[+]"), "+", "twice as fast", _set("speed", lambda session: min(2.0 * session.speed, 16.0))),
     Key(("-", "[-]"), "-", "half as fast", _set("speed", lambda session: max(0.5 * session.speed, 0.125))),
     Key(("c",), "C", "camera: follow the robot, or stay",

@@ -1,4 +1,4 @@
-"""The search for gait parameters: it finds better gaits, pairs its scenarios, resumes exactly, and refuses nonsense."""
+"""The search for gait parameters: it finds better gaits and pairs its scenarios; what is searched stays."""
 
 from __future__ import annotations
 
@@ -50,46 +50,6 @@ def test_values_of_a_share_are_even_in_their_range_or_its_logarithm_and_rounded(
     shares = np.array([0.0, 1.0 / 3.0, 1.0])
     assert Parameter("x", 1.0, 3.0).value(shares).tolist() == [1.0, 1.6667, 3.0]
     assert Parameter("x", 0.1, 10.0, log=True).value(shares).tolist() == [0.1, 0.46416, 10.0]
-
-
-def test_an_interrupted_search_goes_on_exactly(tmp_path: Path) -> None:
-    whole = search(generations=4)
-    for _ in range(4):
-        whole.advance()
-    first = search(generations=4)
-    first.advance()
-    first.advance()
-    first.save(tmp_path / "standing.json")
-    second = search(generations=4)
-    assert second.restore(tmp_path / "standing.json")
-    assert second.generation == 2
-    second.advance()
-    second.advance()
-    assert second.trail == whole.trail
-    assert second.report() == whole.report()
-
-
-@pytest.mark.parametrize("change", [{"seed": 1}, {"robot": "resilient"}])
-def test_another_search_is_not_resumed(change: dict[str, Any], tmp_path: Path) -> None:
-    tuned = search()
-    tuned.advance()
-    tuned.save(tmp_path / "standing.json")
-    other = search(**change)
-    with pytest.raises(ConfigError, match=r"standing.json is of another search; expected .*--no-resume"):
-        other.restore(tmp_path / "standing.json")
-    assert other.generation == 0
-    assert not search().restore(tmp_path / "nothing.json")
-
-
-def test_a_broken_standing_is_one_clear_line(tmp_path: Path) -> None:
-    path, tuned = tmp_path / "standing.json", search()
-    tuned.advance()
-    tuned.save(path)
-    whole = path.read_text()
-    for changed in (whole[:-30], "[]", ""):
-        path.write_text(changed)
-        with pytest.raises(ConfigError, match=r"standing.json is no standing of a search; expected .*--no-resume"):
-            search().restore(path)
 
 
 def test_the_report_says_what_was_done() -> None:
@@ -194,22 +154,7 @@ def test_the_program_writes_a_file_that_builds_a_controller(tmp_path: Path, caps
     assert tuning["command"].startswith("snake-gym tune --robot resilient_servo")
     assert tuning["env"]["time_limit_s"] == 4.0
     assert "16 unseen scenarios" in capsys.readouterr().out
-    assert list(tmp_path.iterdir()) == [out]  # the standing is gone
-
-
-def test_the_program_goes_on_where_it_stood(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "sjc.yaml"
-    interrupted = search(generations=2)
-    interrupted.advance()
-    interrupted.save(tmp_path / ".sjc.yaml.search.json")
-    arguments = ["--robot", "resilient_servo", "--controller", "sjc", "--out", str(out), "--set", "time_limit_s=4"]
-    assert main([*arguments, "n_threads=1", *FAST]) == 0
-    assert "going on after generation 1" in capsys.readouterr().err
-    interrupted.advance()
-    assert load_yaml(out)["controller"] == interrupted.report()["controller"]
-    (tmp_path / ".sjc.yaml.search.json").write_text("damaged")
-    assert main([*arguments, "n_threads=1", *FAST, "--overwrite", "--no-resume"]) == 0
-    assert load_yaml(out)["controller"] == interrupted.report()["controller"]
+    assert list(tmp_path.iterdir()) == [out]
 
 
 # --- what is searched ------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def test_describe_tells_spaces_and_changed_settings(capsys: pytest.CaptureFixtur
 
 def test_an_unknown_env_or_setting_names_the_nearest() -> None:
     command = "describe"
-    with pytest.raises(ConfigError, match=rf"'Waypont'.*did you mean '{WAYPOINTS}'"):
+    with pytest.raises(ConfigError, match=r"'Waypont'.*did you mean 'Waypoints'"):
         main([command, "Waypont"])
     with pytest.raises(ConfigError, match=r"faults.n_mx.*n_max"):
         main([command, "Waypoints", "--set", "faults.n_mx=2"])

@@ -210,16 +210,12 @@ def test_a_gamepad_drives_and_pauses(play: Any) -> None:
     assert player.session.paused
 
 
-def test_pause_stops_time_and_single_steps_and_speed_change_it(play: Any) -> None:
+def test_pause_stops_time_and_speed_changes_it(play: Any) -> None:
     player = play()
     player.press("space")
     began = player.time_s
-    picture = player.picture()
     player.wait(20)
     assert player.time_s == began
-    player.press(".")
-    assert player.time_s == pytest.approx(began + player.session.dt_s) and player.session.paused
-    assert (player.picture() != picture).any()
     player.press("space", "+", "+")
     before = player.time_s
     player.wait(30)
