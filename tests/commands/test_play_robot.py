@@ -167,7 +167,7 @@ def words_for(port: str, folder: Path) -> list[str]:
     memory = EmulatedServo(1).memory
     held = ServoSettings(**{one.name: memory.get(one.name) for one in fields(ServoSettings)})
     joints = straight_chain(range(1, 10), 1.5).joints
-    Calibration(tuple(replace(joint, held=held) for joint in joints)).save(folder / "snake.json")
+    Calibration(tuple(replace(joint, held=held) for joint in joints), "STS3215", 4096).save(folder / "snake.json")
     return [
         "cc", "--port", port, "--calibration", str(folder / "snake.json"), "--latch", str(folder / "estop"),
         "--log", "none", "--set", "safety.lost_after_s=5",
