@@ -22,6 +22,7 @@ import numpy as np
 import stable_baselines3
 import torch
 from gymnasium.spaces import flatdim
+from pydantic import Field
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -31,8 +32,7 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from snake_gym.config import ConfigError, Settings, build, choose, to_dict
 from snake_gym.config.errors import hint
-from snake_gym.config.schema import coerce
-from snake_gym.config.settings import Count, NonNegative, Positive, PositiveCount, PositiveShare, Range, Share
+from snake_gym.config.settings import Count, NonNegative, Positive, PositiveCount, PositiveShare, Share, convert
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.mirror import env_reflections
 from snake_gym.interface.mirror import Reflection, side_by_side
@@ -52,7 +52,6 @@ _ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
 class NetworkConfig(Settings):
     """Network of the policy; null takes the algorithm's own default."""
 
@@ -60,11 +59,11 @@ class NetworkConfig(Settings):
     """Widths of the hidden layers, or {pi: [...], vf: [...]} (qf for off-policy algorithms)."""
     activation: Literal["tanh", "relu", "elu", "silu"] | None = None
     """Function between layers: tanh, relu, elu or silu."""
-    log_std_init: Annotated[float, Range(-20.0, 20.0)] | None = None
+    log_std_init: Annotated[float, Field(ge=-20.0, le=20.0)] | None = None
     """Logarithm of the action's standard deviation at the start."""
     lstm_hidden_size: PositiveCount | None = None
     """Units of each LSTM layer before the hidden layers, of RecurrentPPO."""
-    n_lstm_layers: Annotated[int, Range(1, 8)] | None = None
+    n_lstm_layers: Annotated[int, Field(ge=1, le=8)] | None = None
     """Number of these layers."""
 
     def check_parts(self, algorithm: str, parts: Sequence[str], where: str) -> None:
@@ -105,7 +104,6 @@ class NetworkConfig(Settings):
         return {name: value for name, value in given.items() if value is not None}
 
 
-@dataclass(frozen=True)
 class ScheduleConfig(Settings):
     """Schedule of a value that changes linearly from ``start`` to ``end`` over the first ``fraction`` of the run."""
 
@@ -117,7 +115,6 @@ class ScheduleConfig(Settings):
     """Share of the run after which the end is reached."""
 
 
-@dataclass(frozen=True)
 class GradientNorms(Settings):
     """Bounds of the gradient's norm, of actor and critic apart."""
 
@@ -191,7 +188,7 @@ def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Alg
                 f"{where}.{key} is not a setting{hint(key, defaults)} (settings: name, network, {', '.join(defaults)})"
             )
         own = type(defaults[key]) if isinstance(defaults[key], (bool, int, float, str)) else Any
-        found = coerce(_TYPES.get(key, own), value, f"{where}.{key}")
+        found = convert(_TYPES.get(key, own), value, f"{where}.{key}")
         if key == "ent_coef":
             _check_entropy(found, defaults[key], f"{where}.{key}", name)
         if key == "target_entropy" and isinstance(found, str) and found != "auto":

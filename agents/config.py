@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import EVALUATION, TRAINING
 from snake_gym.config import ConfigError, Settings, differences, to_dict
-from snake_gym.config.settings import Count, Limit, PositiveCount, PositiveShare, Range, Share
+from snake_gym.config.settings import Count, Limit, PositiveCount, PositiveShare, Share
 from snake_gym.controllers import resolve_controller, tuning_of
 from snake_gym.envs import DEFAULT_ENV, EnvConfig
 from snake_gym.envs.observation_columns import check_columns
@@ -23,14 +25,13 @@ MAX_TOTAL_STEPS = 10**12
 """Largest number of steps of a run: a year at 30,000 steps a second."""
 
 
-@dataclass(frozen=True)
 class EvaluationConfig(Settings):
     """Evaluation on held-out scenarios during training; the model with the largest mean return is kept as the best."""
 
     every_steps: Count | None = None
     """Env steps between two evaluations, of which the first is at step 0; None: 5 % of ``total_steps``; 0: only one at
     the end."""
-    episodes: Annotated[int, Range(1, MAX_WORLDS)] = 128
+    episodes: Annotated[int, Field(ge=1, le=MAX_WORLDS)] = 128
     """Number of scenarios, played at once, one episode each."""
     seed: int = TRAINING_SEEDS
     """Seed of the first scenario."""
@@ -53,7 +54,6 @@ class EvaluationConfig(Settings):
             )
 
 
-@dataclass(frozen=True)
 class CheckpointConfig(Settings):
     """Checkpoints from which a run can be resumed."""
 
@@ -63,7 +63,6 @@ class CheckpointConfig(Settings):
     """Number of checkpoints kept, the newest ones."""
 
 
-@dataclass(frozen=True)
 class NormaliseConfig(Settings):
     """Running normalisation on top of the env's fixed scales."""
 
@@ -75,7 +74,6 @@ class NormaliseConfig(Settings):
     """Bound to which normalised observations and rewards are clipped, on either side."""
 
 
-@dataclass(frozen=True)
 class CurriculumConfig(Settings):
     """Difficulty of the training episodes, linear in the steps: a world's next episode has that of its beginning.
 
@@ -94,7 +92,6 @@ class CurriculumConfig(Settings):
         return round(self.start + min(done / self.share, 1.0) * (self.end - self.start), 3)
 
 
-@dataclass(frozen=True)
 class TrainConfig(Settings):
     """All settings of a run."""
 
@@ -111,15 +108,15 @@ class TrainConfig(Settings):
     ``mirror`` besides, the share of each minibatch that is mirrored, and ``bfloat16``: updates multiply matrices with
     less precision where the processor has instructions for that."""
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
-    n_envs: Annotated[int, Range(1, MAX_WORLDS)] = 256
+    n_envs: Annotated[int, Field(ge=1, le=MAX_WORLDS)] = 256
     """Number of worlds simulated at once."""
     stagger: bool = False
     """True to end first episodes at up to 32 times spread over the time limit, so that worlds are never all in step."""
     curriculum: CurriculumConfig | None = None
     """Difficulty of the episodes {start, end, share of the run}; None: that of the env's settings."""
-    total_steps: Annotated[int, Range(1, MAX_TOTAL_STEPS)] = 3_000_000
+    total_steps: Annotated[int, Field(ge=1, le=MAX_TOTAL_STEPS)] = 3_000_000
     """Env steps of all worlds together; the run ends with the first rollout that reaches it."""
-    seed: Annotated[int, Range(0, 2**31 - 1)] = 0
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Seed of networks, noise and worlds."""
     eval: EvaluationConfig = field(default_factory=EvaluationConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
@@ -131,7 +128,7 @@ class TrainConfig(Settings):
     """Folder of the run; None: a new one in runs/, named after config, algorithm, seed and time."""
     if_exists: Literal["refuse", "continue"] = "refuse"
     """refuse: an error if the folder already holds a run; continue: go on with that run (with the same settings)."""
-    torch_threads: Annotated[int, Range(1, 256)] = 1
+    torch_threads: Annotated[int, Field(ge=1, le=256)] = 1
     """Threads of the learner. Small networks gain nothing from more if waiting threads sleep; two threads that spin
     lose most of their speed to one busy neighbour. Another number rounds sums differently, so exact resuming needs the
     same number."""

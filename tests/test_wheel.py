@@ -77,7 +77,7 @@ def test_the_wheel_holds_configs_pretrained_policies_and_assets_below_its_own_na
 
 
 @pytest.mark.slow
-def test_a_small_board_installs_five_libraries_and_the_project_without_its_own(wheel: Path, tmp_path: Path) -> None:
+def test_a_small_board_installs_six_libraries_and_the_project_without_its_own(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=False)
     python = tmp_path / "venv" / "bin" / "python"
     install = (sys.executable, "-m", "pip", "--python", python, "install", "-q")

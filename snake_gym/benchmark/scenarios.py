@@ -13,12 +13,13 @@ from typing import Annotated, Any, Literal, Protocol
 
 from gymnasium.spaces import Box, Space
 from gymnasium.vector import AutoresetMode
+from pydantic import Field
 
 from snake_gym.benchmark.own_policy import OwnPolicy
 from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, scale_note, tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
-from snake_gym.config.settings import Count, Range, Share
+from snake_gym.config.settings import Count, Share
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeEnv, SnakeVectorEnv
@@ -63,7 +64,6 @@ class TrainedPolicy(Policy, Protocol):
         """Action space of one world; None: unknown."""
 
 
-@dataclass(frozen=True)
 class Axis(Settings):
     """Settings that a sweep changes together."""
 
@@ -77,7 +77,6 @@ class Axis(Settings):
             raise ValueError(f"keys are {list(self.keys)}, values {list(self.values)}; expected at least one of each")
 
 
-@dataclass(frozen=True)
 class Variant(Settings):
     """Row beside the policies and controllers: one of these played under other conditions."""
 
@@ -100,7 +99,6 @@ class Variant(Settings):
             raise ValueError("gaits goes with controller and reveal alone; leave policy and dither_rad out")
 
 
-@dataclass(frozen=True)
 class BenchmarkConfig(Settings):
     """Settings of a benchmark."""
 
@@ -111,7 +109,7 @@ class BenchmarkConfig(Settings):
     """Registered name of the environment of the scenarios."""
     robot: str | dict[str, Any] | None = None
     """Preset name, path of a robot's YAML file, or its settings; None: that of env_file, or resilient_servo."""
-    episodes: Annotated[int, Range(1, MOST_EPISODES)] = 512
+    episodes: Annotated[int, Field(ge=1, le=MOST_EPISODES)] = 512
     """Number of scenarios that each policy plays, one episode each."""
     seed: Count = BENCHMARK.first
     """Seed of the first scenario; ``seed_ranges`` lists the seeds of training and tuning."""
@@ -129,9 +127,9 @@ class BenchmarkConfig(Settings):
     """Rows beside them, by name: {told: {controller: fault_aware, reveal: true}, base: {policy: ppo}}."""
     action: dict[str, Any] | None = None
     """Action space of policies that do not say in which env they were trained; None: that of env_file."""
-    resamples: Annotated[int, Range(100, MOST_RESAMPLES)] = 10_000
+    resamples: Annotated[int, Field(ge=100, le=MOST_RESAMPLES)] = 10_000
     """Number of bootstrap resamples."""
-    replicates: Annotated[int, Range(1, MOST_REPLICATES)] = 1
+    replicates: Annotated[int, Field(ge=1, le=MOST_REPLICATES)] = 1
     """Number of times that each scenario is played: replicate 0 exactly, others from starts 1e-9 rad beside it."""
     references: tuple[str, ...] = ()
     """Names of entrants that every other one is compared with, besides the best classical one."""

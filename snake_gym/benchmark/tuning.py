@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
+from pydantic import Field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -29,7 +30,7 @@ from snake_gym.benchmark.seed_ranges import TUNING
 from snake_gym.benchmark.statistics import mean_interval, share_interval
 from snake_gym.config import ConfigError, Settings, build, merge, read_json, to_dict, to_json, write_atomic
 from snake_gym.config.files import read_file
-from snake_gym.config.settings import PositiveCount, Range
+from snake_gym.config.settings import PositiveCount
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.controllers.base import search_ranges
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
@@ -85,7 +86,6 @@ def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
     )
 
 
-@dataclass(frozen=True)
 class TuningConfig(Settings):
     """Settings of a tuning: controller, robot, scenarios and effort."""
 
@@ -98,11 +98,11 @@ class TuningConfig(Settings):
     env: dict[str, Any] = field(default_factory=dict)
     """Settings of the training scenarios (course, faults, sensors, time_limit_s ...)."""
     generations: PositiveCount = 40
-    population: Annotated[int, Range(4)] = 32
+    population: Annotated[int, Field(ge=4)] = 32
     """Number of candidates in each generation."""
     worlds: int = 256
     """Number of episodes in each generation; each candidate plays worlds / population scenarios."""
-    seed: Annotated[int, Range(0, 1999)] = 0
+    seed: Annotated[int, Field(ge=0, le=1999)] = 0
 
     def check(self) -> None:
         if self.worlds < self.population or self.worlds % self.population:

@@ -1,17 +1,12 @@
-"""Combination of settings: deep merging, keyword arguments, and assignments from the command line."""
+"""Combination of settings: deep merging, differences, and assignments from the command line."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from snake_gym.config.errors import ConfigError, UnexpectedKeywordError, show
-from snake_gym.config.records import to_dict
-from snake_gym.config.schema import build, describe_unknown
-
-T = TypeVar("T")
+from snake_gym.config.errors import ConfigError, show
 
 
 def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,41 +31,6 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any], group: str 
         elif old != new:
             found[group + key] = (old, new)
     return found
-
-
-def apply_keywords(
-    cls: type[T],
-    config: T | Mapping[str, Any] | None,
-    keywords: Mapping[str, Any],
-    where: str,
-    beside: Iterable[str] = (),
-) -> T:
-    """Return an instance of dataclass ``cls`` from ``config``, an object or a mapping, overridden by keyword settings.
-
-    All of it is checked strictly, as by ``build``; ``config`` is not changed. An object of a subclass stays one.
-    Raises ConfigError. For a keyword that is no setting, this is a TypeError too; its message also considers names of
-    arguments ``beside`` the settings.
-    """
-    kind = type(config) if isinstance(config, cls) else cls
-    known = {f.name for f in fields(kind) if f.init}  # type: ignore[arg-type]
-    for key in keywords:
-        if key not in known:
-            what = describe_unknown(kind, key, where, beside)
-            raise UnexpectedKeywordError(f"unexpected keyword argument {key!r}: {what}")
-    plain = to_dict({} if config is None else config)
-    return build(kind, merge(plain, keywords) if isinstance(plain, Mapping) else plain, where)
-
-
-def build_over(cls: type[T], in_file: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> T:
-    """Return an instance of dataclass ``cls`` from ``settings``: those ``in_file`` with the user's own laid over them.
-
-    Raises ConfigError, naming the file ``where`` only for what is wrong in it.
-    """
-    try:
-        return build(cls, settings, where)
-    except ConfigError:
-        build(cls, in_file, where)
-        return build(cls, settings)
 
 
 def apply_overrides(mapping: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:

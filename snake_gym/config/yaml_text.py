@@ -16,8 +16,9 @@ from yaml.constructor import ConstructorError
 
 from snake_gym.config.errors import ConfigError
 from snake_gym.config.records import to_dict
-from snake_gym.config.schema import NUMBER
 
+NUMBER = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
+"""Regular expression of a decimal number. Not 010, which may be read as ten or as eight."""
 MOST_VALUES = 100_000
 """Largest number of keys, values and groups in a text."""
 
@@ -69,7 +70,7 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456
 def parse_yaml(text: str, where: str) -> Any:
     """Return the content of a YAML text. Raises ConfigError, with the line and column, if it is no YAML."""
     try:
-        return yaml.load(text, Loader=_Loader)
+        return yaml.load(text, Loader=_Loader)  # noqa: S506  a strict SafeLoader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""

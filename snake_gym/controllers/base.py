@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import ConfigError, Range
+from snake_gym.config import ConfigError
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -22,8 +23,8 @@ PerWorld = Mapping[str, FloatArray]
 
 TWO_PI = 2.0 * math.pi
 BELOW_TWO_PI = math.nextafter(TWO_PI, 0.0)
-Gain = Annotated[float, Range(0.0, 1e3)]
-Swing = Annotated[float, Range(0.0, math.pi)]
+Gain = Annotated[float, Field(ge=0.0, le=1e3)]
+Swing = Annotated[float, Field(ge=0.0, le=math.pi)]
 """Size of a joint angle [rad]."""
 
 

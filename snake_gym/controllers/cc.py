@@ -13,12 +13,11 @@ joint limit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import Range
 from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched
 from snake_gym.controllers.guidance import PointOfSight
 from snake_gym.controllers.serpenoid import Wave
@@ -27,11 +26,10 @@ from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
-@dataclass(frozen=True)
 class CcConfig(SjcConfig):
     """Settings of a steered serpenoid gait with coupled joints."""
 
-    coupling: Annotated[float, Range(-1.0, 1.0)] = searched(0.5, 0.0, 1.0)
+    coupling: Annotated[float, Field(ge=-1.0, le=1.0)] = searched(0.5, 0.0, 1.0)
     """Share c of the neighbour's control signal (eq. 37)."""
     gain_ratio_s: Gain | None = searched(None, 0.01, 3.0, log=True)
     """Ratio k_d / k_p [s] of the joint loop; None: the robot's own gains (2.0 s for ``resilient``, as in the paper)."""

@@ -31,13 +31,12 @@ the point-of-sight offset at ``steering_rate_per_s``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import Range
 from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig
 from snake_gym.controllers.serpenoid import GaitConfig
@@ -46,7 +45,7 @@ from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 Weights = Literal["equal", "gaussian"]
-Rate = Annotated[float, Range(0.0, 100.0)]
+Rate = Annotated[float, Field(ge=0.0, le=100.0)]
 
 PAPER_RATES = {"convergence_per_s": 0.2, "coupling_per_s": 0.01}
 """Rates lambda and alpha of liu2024, section 3.1 [1/s]."""
@@ -62,7 +61,6 @@ LARGEST_EXCESS = 30.0
 """Largest -e that is used: beyond it the smoothed amplitude law is at its limit to 1e-13 and would overflow."""
 
 
-@dataclass(frozen=True)
 class CpgConfig(SteeringConfig, GaitConfig):
     """Settings of a steered Hopf network; ``amplitude_rad`` is rho, ``phase_shift_rad`` the locked difference."""
 
@@ -72,7 +70,7 @@ class CpgConfig(SteeringConfig, GaitConfig):
     """Rate alpha at which the phases lock, for a coupling weight of one [1/s]."""
     weights: Weights = "equal"
     """Weight of a coupling: one, or a Gaussian of the distance along the chain, one between neighbours."""
-    weight_width_joints: Annotated[float, Range(1e-3, 1e3)] = 2.0
+    weight_width_joints: Annotated[float, Field(ge=1e-3, le=1e3)] = 2.0
     """Standard deviation sigma of the Gaussian weights [joints]; liu2024 has 5."""
     steering_rate_per_s: Gain = searched(10.0, 1.0, 30.0, log=True)
     """Rate at which u_c approaches the wanted offset [1/s]."""

@@ -32,13 +32,13 @@ the moment of the change is the same for the phase ``-phase - (J-1) delta``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import Range
 from snake_gym.config.settings import Share
 from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.cc import CcConfig, NeighbourGains, neighbour_gains
@@ -58,13 +58,12 @@ from snake_gym.controllers.serpenoid import Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-Weight = Annotated[float, Range(-100.0, 100.0)]
-Spread = Annotated[float, Range(-1.0, 2.0)]
-Change = Annotated[float, Range(-1.0, 1.0)]
-Rate = Annotated[float, Range(0.0, 10.0)]
+Weight = Annotated[float, Field(ge=-100.0, le=100.0)]
+Spread = Annotated[float, Field(ge=-1.0, le=2.0)]
+Change = Annotated[float, Field(ge=-1.0, le=1.0)]
+Rate = Annotated[float, Field(ge=0.0, le=10.0)]
 
 
-@dataclass(frozen=True)
 class FaultAwareConfig(CcConfig):
     """Settings of coupled control with a detector of failed joints."""
 
@@ -74,7 +73,7 @@ class FaultAwareConfig(CcConfig):
     """Heading error that equals a free joint at the leading end; links in front of it are not led."""
     turn_back: Share = searched(0.0, 0.0, 1.0)
     """Weight of the heading error in the choice of direction; 0: targets behind do not choose it."""
-    hysteresis_rad: Annotated[float, Range(0.0, 2.0 * math.pi)] = searched(0.5, 0.05, 1.5)
+    hysteresis_rad: Annotated[float, Field(ge=0.0, le=2.0 * math.pi)] = searched(0.5, 0.05, 1.5)
     """Lead that the other direction needs before the choice changes."""
     spread_ahead: Spread = searched(0.5, 0.0, 1.2)
     """Share of a locked joint's missing angle that the next healthy joint towards the leading end takes up."""

@@ -16,13 +16,13 @@ servo that is too weak for the ground: without a measured load or current the tw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import Range, Settings
+from snake_gym.config import Settings
 from snake_gym.config.settings import Share
 from snake_gym.controllers.base import ControllerState
 from snake_gym.controllers.nominal_joint import Interval, JointIntervals, NominalJoints
@@ -42,16 +42,15 @@ _PREFIX = "fault_"
 INTERVAL = 1.2
 """Least length of an interval, in time constants of the joint's loop."""
 
-Spread = Annotated[float, Range(1e-3, 100.0)]
+Spread = Annotated[float, Field(ge=1e-3, le=100.0)]
 
 
-@dataclass(frozen=True)
 class FaultDetectorConfig(Settings):
     """Settings of the fault detector that compares each joint with the nominal servo."""
 
     kind: Literal["model"] = "model"
     """The only detector."""
-    alarm: Annotated[float, Range(1.0, 1e3)] = 9.0
+    alarm: Annotated[float, Field(ge=1.0, le=1e3)] = 9.0
     """Log likelihood ratio at which a joint counts as failed; a larger one is later and has fewer false alarms."""
     angle_noise_rad: Share = 0.01
     """Standard deviation of a joint angle's measurement, resolution included [rad]. Too large costs little; too small
@@ -67,9 +66,9 @@ class FaultDetectorConfig(Settings):
     """Standard deviation of a locked joint's motion [rad/s]. None: a fifth of the floor of a healthy one."""
     loose_spread_rad_s: Spread | None = None
     """Standard deviation of a loose joint's motion [rad/s]. None: eight times the floor of a healthy one."""
-    memory_s: Annotated[float, Range(1e-3, 1e3)] = 2.0
+    memory_s: Annotated[float, Field(ge=1e-3, le=1e3)] = 2.0
     """Time [s] over which asked and done motion are correlated."""
-    weak_correlation: Annotated[float, Range(-1.0, 1.0)] = 0.5
+    weak_correlation: Annotated[float, Field(ge=-1.0, le=1.0)] = 0.5
     """Correlation of done and asked motion above which a loose joint is weak, else free."""
 
 

@@ -28,12 +28,11 @@ Departure from wang: the forces of obstacles, which eq. 25 has exactly, are left
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import Range
 from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, wrap_angle
 from snake_gym.controllers.nominal_chain import Motion, NominalChain
@@ -50,13 +49,12 @@ _CRITICAL = 1e-6
 """Distance [1/s] of the roots of the error's equation below which they count as one."""
 
 
-@dataclass(frozen=True)
 class PflConfig(SteeringConfig, GaitConfig):
     """Settings of a steered serpenoid gait, followed by computed torque."""
 
-    position_gain_per_s2: Annotated[float, Range(0.0, 1e6)] = 25.0
+    position_gain_per_s2: Annotated[float, Field(ge=0.0, le=1e6)] = 25.0
     """Gain k_p of the joint error [1/s^2]."""
-    rate_gain_per_s: Annotated[float, Range(0.0, 1e4)] = 10.0
+    rate_gain_per_s: Annotated[float, Field(ge=0.0, le=1e4)] = 10.0
     """Gain k_d of the joint error [1/s]."""
     feedforward: bool = True
     """True to use rates and accelerations of the reference; False: wang, eq. 32."""
@@ -64,7 +62,7 @@ class PflConfig(SteeringConfig, GaitConfig):
     """Joint offset per heading error, k_theta [rad/rad]; joints that follow closely pass its ripple on in full."""
     error_loop: ErrorLoop = "model"
     """Correction of joint errors: by the gains above through the model, or by the actuator's own loop."""
-    offset_bandwidth_rad_s: Annotated[float, Range(1e-3, 1e4)] = searched(1.0, 0.2, 10.0, log=True)
+    offset_bandwidth_rad_s: Annotated[float, Field(ge=1e-3, le=1e4)] = searched(1.0, 0.2, 10.0, log=True)
     """Bandwidth b with which the joint offset follows the heading error [rad/s]."""
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -28,7 +27,6 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 TrackedPoint = Literal["centre", "head"]
 
 
-@dataclass(frozen=True)
 class SteeringConfig(Settings):
     """Parameters of the guidance law; the defaults are those of sibilska2022, Table 3."""
 

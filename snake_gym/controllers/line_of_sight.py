@@ -10,23 +10,22 @@ last one, so that a path may cross itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import Range, Settings
+from snake_gym.config import Settings
 from snake_gym.controllers.base import ControllerState
 from snake_gym.obstacles.polyline import Path
 from snake_gym.robot.measurement import Goal
 from snake_gym.robot.spec import FloatArray
 
 
-@dataclass(frozen=True)
 class LineOfSightConfig(Settings):
     """Settings of path following."""
 
-    lookahead_m: Annotated[float, Range(1e-6, 1e6)] = 1.5
+    lookahead_m: Annotated[float, Field(ge=1e-6, le=1e6)] = 1.5
     """Distance from the nearest place to the target [m]; haghshenas2022: 2.5 robot lengths."""
     ahead: Literal["tangent", "path"] = "tangent"
     """Line along which the target lies ahead: the tangent at the nearest place, or the path."""

@@ -9,12 +9,13 @@ The simulation is loaded when the first plan is made; it needs numba.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import ConfigError, Range
+from snake_gym.config import ConfigError
 from snake_gym.config.settings import Angle
 from snake_gym.controllers.base import ControllerState, Gait, PerWorld, Swing, register_controller, searched
 from snake_gym.controllers.fault_detection import (
@@ -37,18 +38,17 @@ _WEAK_STRENGTH = 0.3
 """Share of its torque that the model gives a weak joint."""
 
 
-@dataclass(frozen=True)
 class MpcConfig(GaitConfig):
     """Settings of model-predictive control; the gait is the plan that it begins with."""
 
     amplitude_rad: Swing = searched(0.52, 0.05, 1.2, limit=lambda spec: spec.joint_limit_rad)
-    frequency_rad_s: Annotated[float, Range(-1e3, 1e3)] = 5.1
+    frequency_rad_s: Annotated[float, Field(ge=-1e3, le=1e3)] = 5.1
     phase_shift_rad: Angle = 0.44
     tracked_point: TrackedPoint = "centre"
     """Point of the robot that goes to the target."""
     plan: PlanConfig = field(default_factory=PlanConfig)
     """Settings of the search for a plan."""
-    substeps: Annotated[int, Range(1, 10_000)] = 10
+    substeps: Annotated[int, Field(ge=1, le=10_000)] = 10
     """Most physics steps of the model in a control step, for an implicit integrator; others keep the robot's."""
     detector: FaultDetectorConfig = field(default_factory=FaultDetectorConfig)
     """Settings of the detector of failed joints."""

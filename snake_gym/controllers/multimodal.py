@@ -25,13 +25,14 @@ they are wanted: locking then takes 5 to 13 periods.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import Range, Settings
+from snake_gym.config import Settings
 from snake_gym.config.settings import NonNegative, Positive
 from snake_gym.controllers.base import ControllerState, Gait, PerWorld, Swing, register_controller
 from snake_gym.controllers.speed_hold import pace_of
@@ -41,7 +42,7 @@ from snake_gym.robot.spec import FloatArray
 
 Mode = Literal["CL", "TWL", "SWL", "ARL", "SRL"]
 MODES: tuple[Mode, ...] = get_args(Mode)
-Frequency = Annotated[float, Range(-1e3, 1e3)]
+Frequency = Annotated[float, Field(ge=-1e3, le=1e3)]
 SHORT = ("CL", "TWL", "SWL")
 SLOWEST_RAD_S = 0.01
 """Frequency by which gaits that stand still, or nearly, are changed."""
@@ -59,11 +60,10 @@ MAX_STEP_S = 0.1
 """Longest step of the network's integration, short beside 1 / lambda."""
 
 
-@dataclass(frozen=True)
 class GaitMode(Settings):
     """Parameters of one gait."""
 
-    n_waves: Annotated[float, Range(0.0, 64.0)] = 2.0
+    n_waves: Annotated[float, Field(ge=0.0, le=64.0)] = 2.0
     """Number K_n of waves along the body (CL, TWL, SWL)."""
     yaw_rad: Swing | None = None
     """Initial angle a_y of the yaw joints; None: they are nearly still."""
@@ -138,7 +138,6 @@ class Wave:
         """Highest frequency that the servos can follow."""
 
 
-@dataclass(frozen=True)
 class MultimodalConfig(Settings):
     """Settings of the network, and the gait that it begins with. What is None is as published for the mode."""
 
@@ -146,7 +145,7 @@ class MultimodalConfig(Settings):
     """CL creeping, TWL travelling wave, SWL side winding, ARL arc rolling, SRL spiral rolling."""
     frequency_rad_s: Frequency | None = None
     """Frequency omega."""
-    n_waves: Annotated[float, Range(0.0, 64.0)] | None = None
+    n_waves: Annotated[float, Field(ge=0.0, le=64.0)] | None = None
     """Number of waves along the body (CL, TWL, SWL)."""
     yaw_rad: Swing | None = None
     """Initial angle a_y of the yaw joints (CL, SWL)."""
@@ -158,15 +157,15 @@ class MultimodalConfig(Settings):
     """Radius of the spiral (SRL)."""
     spiral_pitch_m: NonNegative | None = None
     """Rise of the spiral per radian (SRL)."""
-    steering_rad: Annotated[float, Range(-1.0, 1.0)] = 0.0
+    steering_rad: Annotated[float, Field(ge=-1.0, le=1.0)] = 0.0
     """Centre u_c of the yaw joints; positive bends the robot to its right."""
     guided: bool = False
     """Steer to the goal: by the yaw joints' centre, and backwards with gaits that go both ways."""
     steering_gain: NonNegative = 0.15
     """``guided``: centre per radian between the direction of motion and the bearing of the goal."""
-    max_steering_rad: Annotated[float, Range(0.0, 1.0)] = math.radians(10.0)
+    max_steering_rad: Annotated[float, Field(ge=0.0, le=1.0)] = math.radians(10.0)
     """``guided`` and gait actions: largest centre."""
-    pace_range: Annotated[float, Range(1.0, 10.0)] = 3.0
+    pace_range: Annotated[float, Field(ge=1.0, le=10.0)] = 3.0
     """Gait actions: frequency, as a multiple of the mode's own, for a pace of 1."""
     convergence_per_s: Positive = 0.2
     """Rate lambda at which amplitudes settle."""
@@ -174,7 +173,7 @@ class MultimodalConfig(Settings):
     """Rate alpha at which phases lock."""
     amplitude_law: Positive = 1.0
     """Coefficient k of the smoothed amplitude law."""
-    change_rate: Annotated[float, Range(0.05, 0.43)] = 0.4
+    change_rate: Annotated[float, Field(ge=0.05, le=0.43)] = 0.4
     """Rate of changes of gait, as a share of the frequency."""
     start: Literal["locked", "published"] = "locked"
     """How the network begins, see the module."""

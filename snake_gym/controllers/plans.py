@@ -20,13 +20,13 @@ rest of the time counts ``speed_m_s``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import Range, Settings
+from snake_gym.config import Settings
 from snake_gym.config.settings import Angle, NonNegative, Positive
 from snake_gym.controllers.base import ControllerState, wrap_phase
 from snake_gym.controllers.noise import draw_normal
@@ -43,13 +43,12 @@ _SLOWEST = 0.4
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
 class PlanConfig(Settings):
     """Settings of the search for a plan."""
 
-    samples: Annotated[int, Range(4, 1024)] = 64
+    samples: Annotated[int, Field(ge=4, le=1024)] = 64
     """Number of plans that are compared in each control step."""
-    horizon_s: Annotated[float, Range(0.0, 60.0, without_low=True)] = 2.0
+    horizon_s: Annotated[float, Field(gt=0.0, le=60.0)] = 2.0
     """Time that a plan looks ahead [s]."""
     temperature_m: Positive = 0.02
     """Difference in worth at which the weight of a plan falls to 1/e."""
@@ -65,7 +64,7 @@ class PlanConfig(Settings):
     """Standard deviation of the offsets, joint by joint."""
     turn_spread_rad: Angle = 0.25
     """Standard deviation of the offset that all joints have together, which turns the robot."""
-    reversed_share: Annotated[float, Range(0.0, 0.5)] = 0.15
+    reversed_share: Annotated[float, Field(ge=0.0, le=0.5)] = 0.15
     """Share of the plans that run the wave the other way."""
     heading_m: NonNegative = 0.3
     """Worth of being turned to the target, rather than away from it, at the end."""

@@ -7,7 +7,7 @@ after that the watch begins anew. ``noise_rad`` is white noise at all times. Non
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
-@dataclass(frozen=True)
 class ReflexConfig(Settings):
     """Settings of a stuck reflex, and of the controller that has it."""
 

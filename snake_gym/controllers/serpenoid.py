@@ -10,12 +10,12 @@ Departure: the phase is a state, advanced by ``omega dt`` and kept in [0, 2 pi),
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import Range, Settings
+from snake_gym.config import Settings
 from snake_gym.config.settings import Angle
 from snake_gym.controllers.base import ControllerState, Gait, PerWorld, Swing, register_controller, searched, wrap_phase
 from snake_gym.controllers.speed_hold import pace_of
@@ -28,13 +28,12 @@ def fastest_followed(spec: RobotSpec) -> float:
     return 0.8 * math.pi / spec.control_dt_s
 
 
-@dataclass(frozen=True)
 class GaitConfig(Settings):
     """Settings of the travelling wave; the defaults are those of sibilska2022, Table 3."""
 
     amplitude_rad: Swing = searched(math.radians(20.0), 0.05, 1.2, limit=lambda spec: spec.joint_limit_rad)
     """Amplitude alpha of the joint angles [rad]."""
-    frequency_rad_s: Annotated[float, Range(-1e3, 1e3)] = searched(
+    frequency_rad_s: Annotated[float, Field(ge=-1e3, le=1e3)] = searched(
         math.radians(50.0), 0.2, 12.0, log=True, limit=fastest_followed
     )
     """Frequency omega [rad/s]; negative: the wave runs backwards."""
@@ -42,7 +41,6 @@ class GaitConfig(Settings):
     """Phase shift delta between neighbouring joints [rad]."""
 
 
-@dataclass(frozen=True)
 class SerpenoidConfig(GaitConfig):
     """Settings of an open-loop serpenoid gait."""
 

@@ -6,8 +6,6 @@ gives its references.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register_controller
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig
 from snake_gym.controllers.serpenoid import GaitConfig, Wave
@@ -15,7 +13,6 @@ from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
-@dataclass(frozen=True)
 class SjcConfig(SteeringConfig, GaitConfig):
     """Settings of a serpenoid gait steered towards the target."""
 

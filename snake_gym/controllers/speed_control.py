@@ -14,12 +14,11 @@ Muscles split the wanted torque of their joint by themselves (``physics.muscles`
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import Range
 from snake_gym.controllers.base import ControllerState, Gain, register_controller, searched
 from snake_gym.controllers.feedback_linearization import ErrorLoop, Pace, Pfl, PflConfig
 from snake_gym.controllers.nominal_chain import Motion
@@ -27,19 +26,18 @@ from snake_gym.robot.measurement import Goal
 from snake_gym.robot.spec import FloatArray
 
 
-@dataclass(frozen=True)
 class SpeedConfig(PflConfig):
     """Settings of a steered gait that holds a speed."""
 
     speed_m_s: Gain = searched(0.1, 0.01, 1.0, log=True)
     """Wanted speed v_d along the mean direction of the links [m/s], where the goal has none."""
-    frequency_rad_s: Annotated[float, Range(-1e3, 1e3)] = 0.0
+    frequency_rad_s: Annotated[float, Field(ge=-1e3, le=1e3)] = 0.0
     """Frequency omega at the start of an episode [rad/s]."""
     error_loop: ErrorLoop = "actuator"
     """Correction of joint errors, by default the actuator's: valves are too slow for the model's gains."""
-    frequency_gain_rad_m: Annotated[float, Range(0.0, 1e4)] = 10.0
+    frequency_gain_rad_m: Annotated[float, Field(ge=0.0, le=1e4)] = 10.0
     """Growth k of the frequency per missing speed [rad/s^2 per m/s]."""
-    frequency_limit_rad_s: Annotated[float, Range(1e-6, 1e3)] = 4.0 * math.pi
+    frequency_limit_rad_s: Annotated[float, Field(ge=1e-6, le=1e3)] = 4.0 * math.pi
     """Highest gait frequency [rad/s]."""
 
 

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from snake_gym.config import build
-from snake_gym.config.schema import describe_type
-from snake_gym.config.settings import LARGEST, Range, Settings, declared_types
+from snake_gym.config.refusals import describe_type
+from snake_gym.config.settings import LARGEST, Settings, declared_types
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.interface.actions import TOLD, describe_action
@@ -85,8 +85,8 @@ def show(value: Any) -> str:
 
 def groups_in(tp: Any) -> list[type[Any]]:
     """Return the groups of settings that values of a declared type are or contain."""
-    if isinstance(tp, type) and dataclasses.is_dataclass(tp):
-        return [] if tp is Range else [tp]
+    if isinstance(tp, type) and issubclass(tp, Settings):
+        return [tp]
     return [group for part in typing.get_args(tp) for group in groups_in(part)]
 
 
@@ -97,7 +97,7 @@ def groups(cls: type[Any], path: str = "", without: Sequence[str] = ()) -> Itera
     """
     yield path, cls
     shown: set[type[Any]] = set()
-    for name, tp in declared_types(cls).items():  # type: ignore[arg-type]
+    for name, tp in declared_types(cls).items():
         if name in without or typing.get_origin(tp) is ClassVar:
             continue
         for group in groups_in(tp):
@@ -123,7 +123,7 @@ def describe_allowed(tp: Any) -> str:
 
 def setting_rows(cls: type[Any], path: str = "") -> list[tuple[str, str, str, str]]:
     """Return name, default, allowed values and meaning of every setting of a dataclass that is not a group."""
-    notes, types = setting_notes(cls), declared_types(cls)  # type: ignore[arg-type]
+    notes, types = setting_notes(cls), declared_types(cls)
     rows = []
     for f in dataclasses.fields(cls):
         if f.init and types[f.name] not in groups_in(types[f.name]):

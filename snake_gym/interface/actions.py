@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -41,7 +41,6 @@ OWN_ACTIONS = ("multimodal",)
 """Controllers with ``gait_actions``, the names of A actions by which a policy sets their gait, and ``take_action``."""
 
 
-@dataclass(frozen=True)
 class ActionConfig(Settings):
     """What an action means."""
 

@@ -13,7 +13,6 @@ to the learner's action is that one's own rounding.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -33,7 +32,6 @@ _KEPT = {"lstm": 2, "gru": 1}
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
 class Layer(Settings):
     """One layer."""
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+import pydantic
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, Range, Settings
+from snake_gym.config import ConfigError, Settings
 from snake_gym.config.errors import show
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED
 from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
@@ -110,13 +111,12 @@ USUAL = "standard"
 """Name that stands for ``STANDARD`` and the task's columns in ``observation.columns``."""
 
 
-@dataclass(frozen=True)
 class ObservationConfig(Settings):
     """What a policy sees, and what its critic sees besides in training."""
 
     columns: tuple[str, ...] = (USUAL,)
     """Columns in order; ``standard`` stands for those of the table above and the task's."""
-    history: Annotated[int, Range(1, 64)] = 1
+    history: Annotated[int, pydantic.Field(ge=1, le=64)] = 1
     """Number of control steps that an observation shows, newest first; the first of an episode stands for earlier."""
     privileged: tuple[str, ...] = ()
     """Truth for critics, by the names of the table above; with any, observations are {policy, privileged}."""

@@ -14,10 +14,11 @@ from pathlib import PurePath
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
+import pydantic
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Settings, build, read_json, to_json
-from snake_gym.config.settings import Limit, NonNegative, Positive, Range
+from snake_gym.config.settings import Limit, NonNegative, Positive
 from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_action
 from snake_gym.interface.actor_network import FrozenNormaliser, Layer
 from snake_gym.interface.observations import BOUND, USUAL, Field, ObservationLayout
@@ -27,14 +28,13 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 FORMAT: Final = "snake_gym policy file 2"
 MAX_TOLERANCE = 1e-4
-Tolerance = Annotated[float, Range(0.0, MAX_TOLERANCE, without_low=True)]
+Tolerance = Annotated[float, pydantic.Field(gt=0.0, le=MAX_TOLERANCE)]
 SEAL = "sha256"
 """Key of the contract's own SHA-256."""
 _TRAINING_ONLY: Final = "stagger"
 """Setting that stood among those of the env in earlier files; it concerns the training alone."""
 
 
-@dataclass(frozen=True)
 class WeightsFile(Settings):
     """The file that holds the weights, in the contract's folder."""
 
@@ -47,7 +47,6 @@ class WeightsFile(Settings):
             raise ValueError(f"file is {self.file!r}; expected a plain file name that ends in .safetensors")
 
 
-@dataclass(frozen=True)
 class ObservationContract(Settings):
     """What the policy sees: the arguments of ``ObservationLayout``, and the table that they gave."""
 
@@ -56,11 +55,11 @@ class ObservationContract(Settings):
     tracked_point: Literal["centre", "head"]
     reveal_faults: bool
     contact_limit_n: float | None
-    n_beams: Annotated[int, Range(0, 10_000)]
+    n_beams: Annotated[int, pydantic.Field(ge=0, le=10_000)]
     max_range_m: float
     fields: tuple[Field, ...]
     """The columns of one control step, in order."""
-    history: Annotated[int, Range(1, 64)] = 1
+    history: Annotated[int, pydantic.Field(ge=1, le=64)] = 1
     """Control steps that an observation shows, the newest first."""
 
     def make_layout(self, spec: RobotSpec, decoder: ActionDecoder) -> ObservationLayout:
@@ -102,7 +101,6 @@ class ActionContract:
         return decoder
 
 
-@dataclass(frozen=True)
 class NormaliserContract(Settings):
     """Frozen running normalisation of observations."""
 
@@ -120,7 +118,6 @@ class NormaliserContract(Settings):
         return FrozenNormaliser(np.array(self.mean), np.array(self.variance), self.epsilon, self.clip)
 
 
-@dataclass(frozen=True)
 class Golden(Settings):
     """Inputs with the outputs that they have to give.
 
@@ -141,7 +138,6 @@ class Golden(Settings):
             raise ValueError(f"{len(self.observations)} observations and {len(self.actions)} actions; expected pairs")
 
 
-@dataclass(frozen=True)
 class EnvOrigin(Settings):
     """The environment that the policy was trained in."""
 
@@ -162,7 +158,6 @@ def present_settings(env: Mapping[str, Any]) -> dict[str, Any]:
     return present
 
 
-@dataclass(frozen=True)
 class PolicyContract(Settings):
     """Everything about a policy but its weights."""
 

@@ -30,12 +30,13 @@ as it is set.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+import pydantic
 
-from snake_gym.config import ConfigError, Range, Settings
+from snake_gym.config import ConfigError, Settings
 from snake_gym.config.settings import NonNegative, Positive, PositiveCount, Share
 from snake_gym.obstacles.grid import FieldBounds
 from snake_gym.obstacles.layouts import (
@@ -66,7 +67,7 @@ TREE_COVER = 0.4
 """Share of a forest's area covered by circles of diameter 2 radius + gap."""
 LARGEST = 1e3
 """[m], and trees per square metre: more is no field for a robot on a table or in a hall."""
-Size = Annotated[float, Range(0.0, LARGEST, without_low=True)]
+Size = Annotated[float, pydantic.Field(gt=0.0, le=LARGEST)]
 FINEST_M = 1e-6
 MAX_ROUTE_POINTS = 10_000
 MIN_ROUTE_POINTS = 32
@@ -77,7 +78,6 @@ MAX_TREE_COVER = 0.5
 """Random sequential placement jams at 0.547 (Feder, Giaever, J. Colloid Interface Sci. 78, 1980)."""
 
 
-@dataclass(frozen=True)
 class FieldConfig(Settings):
     """Obstacles between start and goal. None: from the robot's size, and from the difficulty where it is said so."""
 
@@ -92,11 +92,11 @@ class FieldConfig(Settings):
     """Width of pegboard, forest and gates; None: 1.5 robot lengths."""
     gap_m: Size | None = None
     """Gap from peg to peg, least gap of trees, width of a corridor, opening of gates; None: from difficulty."""
-    turn_rad: Annotated[float, Range(0.0, MAX_HEADING_RAD)] | None = None
+    turn_rad: Annotated[float, pydantic.Field(ge=0.0, le=MAX_HEADING_RAD)] | None = None
     """Largest bend; gates: largest angle from opening to opening. None: from difficulty."""
     obstacle_radius_m: Size | None = None
     """Radius of pegs, and of trees on average; None: 2 robot radii."""
-    radius_spread: Annotated[float, Range(0.0, 1.0, without_high=True)] | None = None
+    radius_spread: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] | None = None
     """Radii are uniform in obstacle_radius_m (1 +- this); None: 0 for pegs, 0.4 for trees."""
     jitter: Share = 0.3
     """Pegs are moved by up to this share of half the gap along each axis; 0: a regular pegboard."""
@@ -108,15 +108,15 @@ class FieldConfig(Settings):
     """Bends or gates; None: 3, or as many as there is room for."""
     walls: bool = True
     """Walls along both sides of pegboard, forest and gates."""
-    wall_radius_m: Annotated[float, Range(0.0, LARGEST)] | None = None
+    wall_radius_m: Annotated[float, pydantic.Field(ge=0.0, le=LARGEST)] | None = None
     """Half the thickness of walls; None: the robot's radius."""
-    clearance_m: Annotated[float, Range(FINEST_M, LARGEST)] | None = None
+    clearance_m: Annotated[float, pydantic.Field(ge=FINEST_M, le=LARGEST)] | None = None
     """Radius of the disc that is sure to get through; None: the robot's half width with its wave."""
     shapes: tuple[Shape, ...] = ()
     """Obstacles of kind list, in the frame of the start (origin: the robot's start point, x: straight ahead) [m]."""
     goal_m: tuple[Place, Place] | None = None
     """Goal of kind list, in the frame of the shapes; None: goal_distance_m straight ahead."""
-    route_points: Annotated[int, Range(2, MAX_ROUTE_POINTS)] | None = None
+    route_points: Annotated[int, pydantic.Field(ge=2, le=MAX_ROUTE_POINTS)] | None = None
     """Points of the route, corners included; None: 64, or more for long ways. Random fields need half as many."""
 
     def check(self) -> None:
@@ -127,7 +127,6 @@ class FieldConfig(Settings):
             raise ValueError(f"goal_m is {list(self.goal_m)} for kind {self.kind}; expected null, or kind: list")
 
 
-@dataclass(frozen=True)
 class RobotExtent(Settings):
     """What a field has to know of a robot: its size, and the room that it takes at the start."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import Range, Settings
+from snake_gym.config import Settings
 from snake_gym.physics.state import FloatArray
 
 FEATURE_SIZE = 6
@@ -25,11 +25,10 @@ FARTHEST_M = 1e5
 """Largest coordinate of a shape."""
 
 
-Place = Annotated[float, Range(-FARTHEST_M, FARTHEST_M)]
-Radius = Annotated[float, Range(0.0, FARTHEST_M, without_low=True)]
+Place = Annotated[float, Field(ge=-FARTHEST_M, le=FARTHEST_M)]
+Radius = Annotated[float, Field(gt=0.0, le=FARTHEST_M)]
 
 
-@dataclass(frozen=True)
 class Circle(Settings):
     """Round peg, post or tree."""
 
@@ -41,7 +40,6 @@ class Circle(Settings):
     """Radius."""
 
 
-@dataclass(frozen=True)
 class Capsule(Settings):
     """All points within ``radius_m`` of a segment: a log, or a wall with a thickness and round ends."""
 
@@ -57,7 +55,6 @@ class Capsule(Settings):
     """Distance from the segment to the surface."""
 
 
-@dataclass(frozen=True)
 class Wall(Settings):
     """Wall without thickness, solid from both sides."""
 
@@ -75,7 +72,6 @@ class Wall(Settings):
             raise ValueError(f"wall from and to [{self.x0_m:g}, {self.y0_m:g}]; expected two different ends")
 
 
-@dataclass(frozen=True)
 class Polygon(Settings):
     """Convex polygon; corners in order, either way round."""
 

@@ -22,12 +22,12 @@ largest angle from the heading to the way  30       75       120 deg
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import numpy as np
+import pydantic
 
-from snake_gym.config import ConfigError, Range, Settings
+from snake_gym.config import ConfigError, Settings
 from snake_gym.config.settings import Share
 from snake_gym.obstacles.fields import (
     DRAWS,
@@ -59,7 +59,6 @@ _TRIES = 20
 _ROUNDING_M = 1e-9
 
 
-@dataclass(frozen=True)
 class ThicketConfig(Settings):
     """Pegs around the robot. None: from the robot's size, and from the difficulty where it is said so."""
 
@@ -69,16 +68,16 @@ class ThicketConfig(Settings):
     """Radius of the thicket, in which all pegs lie; None: the robot's length."""
     gap_m: Size | None = None
     """Least gap from peg to peg; None: from difficulty."""
-    jam_m: Annotated[float, Range(0.0, LARGEST)] | None = None
+    jam_m: Annotated[float, pydantic.Field(ge=0.0, le=LARGEST)] | None = None
     """Distance of the nearest pegs from the robot's sides as it starts, but from its head; None: from difficulty. It
     leaves room for pegs beside the ends of a straight robot."""
-    turn_rad: Annotated[float, Range(0.0, math.pi)] | None = None
+    turn_rad: Annotated[float, pydantic.Field(ge=0.0, le=math.pi)] | None = None
     """Largest angle between the robot's heading and the direction of the way out; None: from difficulty."""
     obstacle_radius_m: Size | None = None
     """Mean radius of the pegs; None: 2 robot radii."""
-    radius_spread: Annotated[float, Range(0.0, 1.0, without_high=True)] = 0.3
+    radius_spread: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] = 0.3
     """Radii are uniform in obstacle_radius_m (1 +- this)."""
-    route_points: Annotated[int, Range(2, MAX_ROUTE_POINTS)] | None = None
+    route_points: Annotated[int, pydantic.Field(ge=2, le=MAX_ROUTE_POINTS)] | None = None
     """Points of the route, corners included; None: as many as a long way may need."""
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config.settings import Limit, NonNegative, Positive, Range, Settings
+from snake_gym.config.settings import Limit, NonNegative, Positive, Settings
 
 PositivePerJoint = Positive | tuple[Positive, ...]
 NonNegativePerJoint = NonNegative | tuple[NonNegative, ...]
@@ -24,7 +25,6 @@ STEEPEST_BRAID_RAD = math.acos(1.0 / math.sqrt(3.0))
 """Braid angle (54.7 degrees) at which a muscle no longer contracts."""
 
 
-@dataclass(frozen=True)
 class MuscleSpec(Settings):
     """Antagonistic pair of pneumatic (McKibben) muscles, one on each side of the joint.
 
@@ -47,7 +47,7 @@ class MuscleSpec(Settings):
     """Length without pressure and load."""
     radius_m: Positive = 0.005
     """Radius of the muscle at rest."""
-    braid_angle_rad: Annotated[float, Range(1e-3, STEEPEST_BRAID_RAD, without_high=True)] = math.radians(38.0)
+    braid_angle_rad: Annotated[float, Field(ge=1e-3, lt=STEEPEST_BRAID_RAD)] = math.radians(38.0)
     """Angle between the braid's threads and the muscle's axis at rest."""
     max_pressure_pa: Positive = 3.0e5
     """Gauge pressure of the supply."""
@@ -99,7 +99,6 @@ class MuscleSpec(Settings):
                 )
 
 
-@dataclass(frozen=True)
 class ActuatorSpec(Settings):
     """Law from joint command to motion: ``u = feedforward + kp (phi_ref - phi) - kd phi_dot``.
 
@@ -125,7 +124,7 @@ class ActuatorSpec(Settings):
     """Largest rate that the servo's loop demands; inf: no limit."""
     dead_band_rad: NonNegativePerJoint = 0.0
     """Largest error to which the loop does not react but brakes only; a larger error counts from there."""
-    delay_s: Annotated[float, Range(0.0, 1.0)] = 0.0
+    delay_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Delay of the references of ``position`` joints: host, bus and the servo's own loop."""
     backlash_rad: NonNegativePerJoint = 0.0
     """Play of the gears from one flank to the other: no torque passes within it; a flank only pushes."""

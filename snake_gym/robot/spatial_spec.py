@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import ConfigError, Range, Settings, build, find_config, load_yaml, merge, to_dict
+from snake_gym.config import ConfigError, Settings, build, find_config, load_yaml, merge, to_dict
 from snake_gym.config.settings import Limit, NonNegative, Positive
 from snake_gym.robot.actuator_spec import ActuatorSpec, check_actuator
 from snake_gym.robot.catalogue import load_robot
@@ -34,7 +35,6 @@ MAX_STEPS_PER_COMMAND = 10_000
 _WHOLE = 1e-9
 
 
-@dataclass(frozen=True)
 class FrameSpec(Settings):
     """Frame fixed on the head, in the base frame B: cameras and inertial sensors."""
 
@@ -44,7 +44,6 @@ class FrameSpec(Settings):
     """Rotation ``Rz(yaw) Ry(pitch) Rx(roll)``, given as roll, pitch, yaw."""
 
 
-@dataclass(frozen=True)
 class WheelSpec(Settings):
     """Pairs of passive wheels on free axles below the head and below every second link, for creeping."""
 
@@ -66,7 +65,6 @@ class WheelSpec(Settings):
     """Viscous friction of a wheel on its axle."""
 
 
-@dataclass(frozen=True)
 class SpatialSpec(Settings):
     """Chain of a head and ``n_joints`` equal links, whose joints are yaw and pitch in turn."""
 
@@ -76,7 +74,7 @@ class SpatialSpec(Settings):
     """Name for results and messages."""
     source: str = "user defined"
     """Source of the numbers."""
-    n_joints: Annotated[int, Range(1, MAX_SPATIAL_JOINTS)] = 28
+    n_joints: Annotated[int, Field(ge=1, le=MAX_SPATIAL_JOINTS)] = 28
     """Number J of joints; there are J + 1 links, the head among them."""
     head_joint: Axis = "yaw"
     """Axis of the joint behind the head: yaw (vertical) or pitch (lateral); from there on they alternate."""
@@ -111,7 +109,7 @@ class SpatialSpec(Settings):
     camera_right: FrameSpec = field(default_factory=FrameSpec)
     imu: FrameSpec = field(default_factory=FrameSpec)
     actuator: ActuatorSpec = field(default_factory=lambda: ActuatorSpec(kp=50.0, kd=0.1))
-    joint_limit_rad: Annotated[float, Range(0.0, math.pi, without_low=True)] = math.radians(90.0)
+    joint_limit_rad: Annotated[float, Field(gt=0.0, le=math.pi)] = math.radians(90.0)
     """Largest joint reference that a command may ask for."""
     joint_stop_rad: Limit = math.inf
     """Mechanical stop of the joints at plus and minus this angle; inf: none."""

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from snake_gym.config.errors import show
-from snake_gym.config.settings import NonNegative, Positive, Range, Settings, Share
+from snake_gym.config.settings import NonNegative, Positive, Settings, Share
 from snake_gym.robot.actuator_spec import (
     ActuatorKind,
     ActuatorSpec,
@@ -36,21 +37,20 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 PositivePerLink = Positive | tuple[Positive, ...]
 NonNegativePerLink = NonNegative | tuple[NonNegative, ...]
-BackwardFactor = Annotated[float, Range(0.01, 100.0)]
+BackwardFactor = Annotated[float, Field(ge=0.01, le=100.0)]
 FactorPerLink = BackwardFactor | tuple[BackwardFactor, ...]
 
 IntegratorKind = Literal["implicit", "rk4"]
 CoulombAxes = Literal["independent", "coupled"]
 ContactModel = Literal["stiff", "rigid"]
 MAX_LINKS = 256
-HalfLength = Annotated[float, Range(1e-6, 1e3)]
-Radius = Annotated[float, Range(0.0, 1e3)]
+HalfLength = Annotated[float, Field(ge=1e-6, le=1e3)]
+Radius = Annotated[float, Field(ge=0.0, le=1e3)]
 MAX_SUBSTEPS = 100_000
 """Most physics steps of one control step: about a second of computing time."""
 GRAVITY_M_S2 = 9.81
 
 
-@dataclass(frozen=True)
 class FrictionSpec(Settings):
     """Anisotropic ground friction at each link's centre: a viscous part, a Coulomb part, or both.
 
@@ -79,7 +79,6 @@ class FrictionSpec(Settings):
     """Factor of all friction along the link where it moves tail first, as of scales [1]."""
 
 
-@dataclass(frozen=True)
 class ContactSpec(Settings):
     """Contact law between links, capsules of ``link_radius_m``, and obstacles.
 
@@ -122,7 +121,6 @@ def check_name(name: str) -> None:
         raise ValueError(f"name is {show(name)}; expected letters, digits, spaces and _ . -, a letter or digit first")
 
 
-@dataclass(frozen=True)
 class RobotSpec(Settings):
     """Planar chain of rigid links with one actuated joint between neighbours."""
 
@@ -130,7 +128,7 @@ class RobotSpec(Settings):
     """Name for results and messages."""
     source: str = "user defined"
     """Source of the numbers."""
-    n_links: Annotated[int, Range(2, MAX_LINKS)] = 10
+    n_links: Annotated[int, Field(ge=2, le=MAX_LINKS)] = 10
     """Number N of links; there are N - 1 joints."""
     link_half_length_m: HalfLength | tuple[HalfLength, ...] = 0.07
     """Half the length of each link, from the tail."""
@@ -141,13 +139,13 @@ class RobotSpec(Settings):
     link_radius_m: Radius | tuple[Radius, ...] = 0.03
     """Radius of the capsule that a link is for obstacles."""
     friction: FrictionSpec = field(default_factory=FrictionSpec)
-    incline_rad: Annotated[float, Range(-math.pi / 2, math.pi / 2, without_low=True, without_high=True)] = 0.0
+    incline_rad: Annotated[float, Field(gt=-math.pi / 2, lt=math.pi / 2)] = 0.0
     """Slope of the ground."""
     incline_direction_rad: float = 0.0
     """Downhill direction in the world's x-y plane."""
     contact: ContactSpec = field(default_factory=ContactSpec)
     actuator: ActuatorSpec = field(default_factory=ActuatorSpec)
-    joint_limit_rad: Annotated[float, Range(0.0, math.pi, without_low=True)] = math.radians(90.0)
+    joint_limit_rad: Annotated[float, Field(gt=0.0, le=math.pi)] = math.radians(90.0)
     """Largest joint reference that a command may ask for."""
     joint_stop_rad: LimitPerJoint = math.inf
     """Mechanical stop of the joint at plus and minus this angle; inf: none."""

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import Range, Settings, check_order
+from snake_gym.config import Settings, check_order
 from snake_gym.config.settings import Angle, Count, Limit, NonNegative, Positive, PositiveCount, PositiveShare, Share
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 from snake_gym.physics.state import FaultState, no_faults
@@ -39,14 +40,14 @@ from snake_gym.simulation.streams import RandomStreams
 EncoderFaultKind = Literal["dead", "biased", "noisy"]
 SHORTEST_PERIOD_S = 1e-6
 """Shortest period of a fault that comes in bursts: far below any physics step, of which a burst takes at least one."""
-Period = Annotated[float, Range(SHORTEST_PERIOD_S)]
+Period = Annotated[float, Field(ge=SHORTEST_PERIOD_S)]
 """Time from burst to burst [s]."""
 _OFFSET_RAD = math.radians(20.0)
 ShareSpread = Share | tuple[Share, Share]
 """Share, or the range [low, high] from which each fault draws it; so of the others."""
 PositiveShareSpread = PositiveShare | tuple[PositiveShare, PositiveShare]
 AngleSpread = Angle | tuple[Angle, Angle]
-SensorError = Annotated[float, Range(0.0, 1e6)]
+SensorError = Annotated[float, Field(ge=0.0, le=1e6)]
 """Error of a sensor's reading [rad, rad/s, m]: more would be no reading."""
 SensorErrorSpread = SensorError | tuple[SensorError, SensorError]
 _KEYS = 2.0**31
@@ -79,7 +80,6 @@ def draw_spread(spread: Spread, streams: RandomStreams, name: str, count: int, r
     return low if low == high else low + streams.branch(name).uniform(count, rows) * (high - low)
 
 
-@dataclass(frozen=True)
 class FaultDistribution(Settings):
     """Faults of an episode; their number is uniform in [n_min, n_max]."""
 
@@ -179,7 +179,6 @@ class FaultDistribution(Settings):
                 getattr(faults, name)[at] = value
 
 
-@dataclass(frozen=True)
 class FaultEvent(Settings):
     """One fault of a list."""
 
@@ -197,7 +196,6 @@ class FaultEvent(Settings):
         check_spreads(self)
 
 
-@dataclass(frozen=True)
 class JointFault(FaultEvent):
     """One joint fault of a list. ``strength`` is for weak, slow and registered kinds, ``offset_rad`` for offset and
     slipped. Numbers may be ranges [low, high]."""
@@ -207,7 +205,7 @@ class JointFault(FaultEvent):
     """Share that is left of the torque (weak), of the speed limit (slow), or what a registered kind makes of it."""
     offset_rad: AngleSpread = _OFFSET_RAD
     """Shift of the reference (offset), or slip (slipped)."""
-    period_s: Annotated[float, Range(SHORTEST_PERIOD_S, infinite=True)] | tuple[Period, Period] = math.inf
+    period_s: Annotated[float, Field(ge=SHORTEST_PERIOD_S, allow_inf_nan=True)] | tuple[Period, Period] = math.inf
     """Intermittent: from burst to burst; inf: the fault acts all the time."""
     duty: PositiveShareSpread = 0.5
     """Intermittent: share of the period that a burst takes."""
@@ -220,7 +218,6 @@ class JointFault(FaultEvent):
         choose_registered(self.kind, JOINT_KINDS, "kind")
 
 
-@dataclass(frozen=True)
 class FaultConfig(FaultDistribution):
     """Joint faults of an episode. The number of failed joints is uniform in [n_min, n_max]."""
 

@@ -36,14 +36,15 @@ import math
 import typing
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import ConfigError, Range, Settings, check_order
+from snake_gym.config import ConfigError, Settings, check_order
 from snake_gym.config.settings import Share, declared_types
 from snake_gym.physics.state import Patches
 from snake_gym.robot.measurement import Measurement
@@ -61,9 +62,9 @@ class Uniform(Settings):
     """Range of a quantity that is uniform in [low, high]; at the value ``nominal`` it changes nothing."""
 
     nominal: ClassVar[float] = 0.0
-    low: float
+    low: float = 0.0
     """Lowest value."""
-    high: float
+    high: float = 0.0
     """Highest value."""
 
     def check(self) -> None:
@@ -71,14 +72,13 @@ class Uniform(Settings):
         check_order(self, "low", "high")
 
 
-FactorNumber = Annotated[float, Range(0.01, 100.0)]
-Amount = Annotated[float, Range(0.0, 1e3)]
-ShareBelowOne = Annotated[float, Range(0.0, 1.0, without_high=True)]
-Delay = Annotated[float, Range(0.0, 1.0)]
-Error = Annotated[float, Range(-1e3, 1e3)]
+FactorNumber = Annotated[float, Field(ge=0.01, le=100.0)]
+Amount = Annotated[float, Field(ge=0.0, le=1e3)]
+ShareBelowOne = Annotated[float, Field(ge=0.0, lt=1.0)]
+Delay = Annotated[float, Field(ge=0.0, le=1.0)]
+Error = Annotated[float, Field(ge=-1e3, le=1e3)]
 
 
-@dataclass(frozen=True)
 class Factor(Uniform):
     """Factor on what the nominal robot has; 1 changes nothing."""
 
@@ -87,7 +87,6 @@ class Factor(Uniform):
     high: FactorNumber = 1.0
 
 
-@dataclass(frozen=True)
 class More(Uniform):
     """Amount beyond what the nominal robot has."""
 
@@ -95,7 +94,6 @@ class More(Uniform):
     high: Amount = 0.0
 
 
-@dataclass(frozen=True)
 class Ripple(Uniform):
     """Share of a quantity by which it goes up and down."""
 
@@ -103,15 +101,13 @@ class Ripple(Uniform):
     high: ShareBelowOne = 0.0
 
 
-@dataclass(frozen=True)
 class Lean(Uniform):
     """Share of half a link's length by which something sits ahead of the middle; negative: behind it."""
 
-    low: Annotated[float, Range(-0.9, 0.9)] = 0.0
-    high: Annotated[float, Range(-0.9, 0.9)] = 0.0
+    low: Annotated[float, Field(ge=-0.9, le=0.9)] = 0.0
+    high: Annotated[float, Field(ge=-0.9, le=0.9)] = 0.0
 
 
-@dataclass(frozen=True)
 class Later(Uniform):
     """Time [s] by which something is later."""
 
@@ -119,15 +115,13 @@ class Later(Uniform):
     high: Delay = 0.0
 
 
-@dataclass(frozen=True)
 class Slope(Uniform):
     """Angle [rad] between the ground and the horizontal."""
 
-    low: Annotated[float, Range(0.0, STEEPEST_RAD)] = 0.0
-    high: Annotated[float, Range(0.0, STEEPEST_RAD)] = 0.0
+    low: Annotated[float, Field(ge=0.0, le=STEEPEST_RAD)] = 0.0
+    high: Annotated[float, Field(ge=0.0, le=STEEPEST_RAD)] = 0.0
 
 
-@dataclass(frozen=True)
 class Bias(Uniform):
     """Constant error of a reading, to either side."""
 
@@ -135,7 +129,6 @@ class Bias(Uniform):
     high: Error = 0.0
 
 
-@dataclass(frozen=True)
 class RandomisationConfig(Settings):
     """What varies from episode to episode, uniform in {low, high}; null: nothing. Amounts add to nominal ones."""
 
@@ -150,7 +143,7 @@ class RandomisationConfig(Settings):
     """Factor of ground friction against rotation; one for the world."""
     patches: Ripple | None = None
     """Largest change of friction from place to place, as a share."""
-    patch_size_m: Annotated[float, Range(1e-3, 1e6)] = 0.5
+    patch_size_m: Annotated[float, Field(ge=1e-3, le=1e6)] = 0.5
     """Side of a patch of the ground."""
     slope_rad: Slope | None = None
     """Slope of the ground, downhill in any direction."""
@@ -356,7 +349,7 @@ def lay_out(config: RandomisationConfig, spec: RobotSpec) -> Columns:
     """Return the columns of all quantities for a robot; which of them vary moves none of them."""
     of: dict[str, slice] = {}
     rows: list[tuple[float, float, float]] = []
-    for name, tp in declared_types(type(config)).items():  # type: ignore[arg-type]
+    for name, tp in declared_types(type(config)).items():
         kind = typing.get_args(tp)[0]
         if not (isinstance(kind, type) and issubclass(kind, Uniform)):
             continue

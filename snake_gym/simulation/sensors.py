@@ -20,13 +20,14 @@ Each sensor has random streams of its own: switching the noise of one on does no
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import Range, Settings
+from snake_gym.config import Settings
 from snake_gym.config.settings import NonNegative, Positive, Share
 from snake_gym.obstacles.ray_casting import cast_rays
 from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY, SLACK_S
@@ -44,11 +45,10 @@ from snake_gym.simulation.randomisation import SensorErrors
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 
-Bias = Annotated[float, Range(-1e6, 1e6)]
+Bias = Annotated[float, Field(ge=-1e6, le=1e6)]
 """Error of an encoder, to either side [rad]."""
 
 
-@dataclass(frozen=True)
 class EncoderFault(FaultEvent):
     """One encoder fault of a list. ``bias_rad`` is for biased, ``noise_rad`` and ``noise_rad_s`` for noisy. Numbers may
     be ranges [low, high]."""
@@ -64,7 +64,6 @@ class EncoderFault(FaultEvent):
     """Standard deviation that the rate has more."""
 
 
-@dataclass(frozen=True)
 class EncoderFaultConfig(FaultDistribution):
     """Encoder faults of an episode. The number of failed encoders is uniform in [n_min, n_max]."""
 
@@ -84,7 +83,6 @@ class EncoderFaultConfig(FaultDistribution):
     """The same of its rate."""
 
 
-@dataclass(frozen=True)
 class SensorConfig(Settings):
     """Standard deviations of white noise, and the encoders' resolution; all zero: perfect sensors."""
 
@@ -106,7 +104,6 @@ class SensorConfig(Settings):
         return not any(getattr(self, f.name) for f in fields(self) if f.name != "encoder_faults")
 
 
-@dataclass(frozen=True)
 class ContactSensorConfig(Settings):
     """Force sensors of the links."""
 
@@ -123,15 +120,14 @@ class ContactSensorConfig(Settings):
             raise ValueError(f"limit_n is {self.limit_n:g}; expected > threshold_n {self.threshold_n:g}")
 
 
-@dataclass(frozen=True)
 class RangeScanConfig(Settings):
     """The scanner on the head."""
 
-    n_beams: Annotated[int, Range(1, 1024)] = 16
+    n_beams: Annotated[int, Field(ge=1, le=1024)] = 16
     """Number of beams, spread evenly over the field of view."""
-    field_of_view_rad: Annotated[float, Range(0.0, 2.0 * math.pi)] = math.radians(240.0)
+    field_of_view_rad: Annotated[float, Field(ge=0.0, le=2.0 * math.pi)] = math.radians(240.0)
     """From the first beam on the right to the last one on the left, symmetric about the head's direction."""
-    max_range_m: Annotated[float, Range(0.0, 1000.0, without_low=True)] = 2.0
+    max_range_m: Annotated[float, Field(gt=0.0, le=1000.0)] = 2.0
     """Reach of a beam; a free one reads as this."""
     noise_m: NonNegative = 0.0
     """Standard deviation of white noise [m]."""

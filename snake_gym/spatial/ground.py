@@ -8,12 +8,12 @@ unless they are ``around``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import Range, Settings
+from snake_gym.config import Settings
 from snake_gym.config.settings import Count, NonNegative, Positive
 from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
 from snake_gym.robot.spatial_spec import Triple
@@ -22,7 +22,6 @@ from snake_gym.robot.spec import FloatArray
 GroundKind = Literal["flat", "slope", "grass", "rocks", "stairs", "steps", "gaps", "pole", "pipe"]
 
 
-@dataclass(frozen=True)
 class GroundSpec(Settings):
     """What a spatial robot moves on."""
 
@@ -32,17 +31,17 @@ class GroundSpec(Settings):
     at the origin; pipe: a lying tube along x."""
     seed: Count = 0
     """Number that the random heights of grass and rocks follow from."""
-    slope_rad: Annotated[float, Range(-1.0, 1.0)] = 0.1
+    slope_rad: Annotated[float, Field(ge=-1.0, le=1.0)] = 0.1
     """Angle of a slope."""
     height_m: NonNegative = 0.04
     """Highest grass or rock; rise of a step or stair; depth of a gap."""
-    grain_m: Annotated[float, Range(0.05, 5.0)] = 0.25
+    grain_m: Annotated[float, Field(ge=0.05, le=5.0)] = 0.25
     """Size of tufts and blocks; depth of steps and stairs; width of a gap."""
     start_radius_m: NonNegative = 0.0
     """Distance from the origin within which a field is flat at height 0."""
-    size_m: Annotated[float, Range(1.0, 100.0)] = 16.0
+    size_m: Annotated[float, Field(ge=1.0, le=100.0)] = 16.0
     """Side of a height field, whose middle is the origin."""
-    cell_m: Annotated[float, Range(0.02, 1.0)] = 0.08
+    cell_m: Annotated[float, Field(ge=0.02, le=1.0)] = 0.08
     """Grid width of a height field."""
     radius_m: Positive = 0.2
     """Radius of a pole, or the inner one of a pipe."""
@@ -50,7 +49,7 @@ class GroundSpec(Settings):
     """Length of a pole or pipe."""
     around: bool = False
     """Whether steps and gaps lie in rings around the origin, across every way from it, not across x."""
-    n_staves: Annotated[int, Range(6, 64)] = 16
+    n_staves: Annotated[int, Field(ge=6, le=64)] = 16
     """Number of flat staves that a pipe is made of."""
 
 

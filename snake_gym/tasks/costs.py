@@ -11,7 +11,6 @@ torque is bounded by its limit, and what a mechanical stop or a seized gear hold
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,6 @@ COST_NOTES = {
 """Meaning of each cost."""
 
 
-@dataclass(frozen=True)
 class CostConfig(Settings):
     """Thresholds of the costs, each in [0, 1] and told in `info`; null: this one is off. See `cost/<name>` there."""
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -33,7 +32,6 @@ _BEYOND = 1.5
 """Way that a route goes on beyond the distance at which the robot is out, in robot lengths."""
 
 
-@dataclass(frozen=True)
 class WayOutConfig(Settings):
     """When the robot is out, and what is shown of the way."""
 
@@ -46,7 +44,6 @@ class WayOutConfig(Settings):
     """How far ahead on the route; None: a third of the robot's length."""
 
 
-@dataclass(frozen=True)
 class EscapeConfig(AmongObstaclesConfig):
     """A planar snake robot gets out of a thicket of pegs, by default with 0 to 3 joints locked.
 

@@ -15,7 +15,7 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -42,7 +42,6 @@ _LEVELS = 32
 """Steps in which fields change with the env's difficulty."""
 
 
-@dataclass(frozen=True)
 class GoalConfig(Settings):
     """Where to go, and what is shown of it."""
 
@@ -57,7 +56,6 @@ class GoalConfig(Settings):
     the head's reach only."""
 
 
-@dataclass(frozen=True)
 class FieldRewardConfig(Settings):
     """Weights of the reward terms; the reward is the sum of weight times term."""
 
@@ -73,7 +71,6 @@ class FieldRewardConfig(Settings):
     """per newton of contact force, summed over the links (mean over the step)."""
 
 
-@dataclass(frozen=True)
 class AmongObstaclesConfig(EnvConfig):
     """Settings of every task among obstacles: their field and the goal belong to the task."""
 
@@ -93,7 +90,6 @@ class AmongObstaclesConfig(EnvConfig):
         return replace(super().at_difficulty(difficulty), field=easier)  # type: ignore[call-arg]
 
 
-@dataclass(frozen=True)
 class ObstacleFieldConfig(AmongObstaclesConfig):
     """A planar snake robot gets through a field of obstacles, by default with 0 to 3 joints locked.
 

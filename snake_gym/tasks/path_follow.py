@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import Range, Settings
+from snake_gym.config import Settings
 from snake_gym.config.settings import Limit, Positive, PositiveShare
 from snake_gym.interface.mirror import SAME, TURNED
 from snake_gym.interface.observations import Seen, register_column, sin_cos
@@ -43,10 +44,9 @@ _FULL_CROSS_M = 0.5
 _ROUNDING = 1e-12
 """Share of the path's length by which arc lengths of its end may differ."""
 
-Ahead = Annotated[float, Range(0.0, 1e6)]
+Ahead = Annotated[float, Field(ge=0.0, le=1e6)]
 
 
-@dataclass(frozen=True)
 class FollowConfig(Settings):
     """What is shown of the path, and how it is to be followed."""
 
@@ -54,7 +54,7 @@ class FollowConfig(Settings):
     """How far ahead the target lies; None: a third of the robot's length. On closed paths at most one lap."""
     preview_m: tuple[Ahead, ...] = (0.0, 0.5, 1.0)
     """How far ahead the path's directions are shown, up to 8 of them; on closed paths at most one lap."""
-    speed_m_s: Annotated[float, Range(0.001, 100.0)] | None = None
+    speed_m_s: Annotated[float, Field(ge=0.001, le=100.0)] | None = None
     """Wanted speed along the path, of the schedule; None: as fast as possible."""
     tolerance_m: Positive = 0.15
     """Progress counts while the tracked point is this near to the path."""
@@ -70,7 +70,6 @@ class FollowConfig(Settings):
             raise ValueError(f"follow.preview_m has {len(self.preview_m)} entries; expected at most {MOST_PREVIEWS}")
 
 
-@dataclass(frozen=True)
 class PathRewardConfig(Settings):
     """Weights of the reward terms; the reward is the sum of weight times term."""
 
@@ -86,7 +85,6 @@ class PathRewardConfig(Settings):
     """per joule of positive actuator work."""
 
 
-@dataclass(frozen=True)
 class PathFollowConfig(EnvConfig):
     """A planar snake robot follows a path, by default with 0 to 3 joints locked.
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import ConfigError, Range, Settings
+from snake_gym.config import ConfigError, Settings
 from snake_gym.config.errors import show
 from snake_gym.config.files import read_file
 from snake_gym.physics.state import FloatArray
 from snake_gym.tasks.task import FARTHEST_M
 from snake_gym.tasks.waypoints import Coordinate
 
-Size = Annotated[float, Range(0.01, 1e6)]
+Size = Annotated[float, Field(ge=0.01, le=1e6)]
 MOST_POINTS = 5_000
 """Largest number of points of a recorded path; every world holds all of them."""
 MOST_BENDS = 256
@@ -38,7 +38,6 @@ _KINDS = {
 """Settings that only some kinds of path have -> those kinds."""
 
 
-@dataclass(frozen=True)
 class PathConfig(Settings):
     """Shape of the path, and how it lies before the robot."""
 
@@ -52,7 +51,7 @@ class PathConfig(Settings):
     """Side of a square, which begins at a corner."""
     bend_every_m: Size = 1.5
     """Length of each bend of a spline."""
-    max_bend_rad: Annotated[float, Range(0.0, math.pi)] = 1.0
+    max_bend_rad: Annotated[float, Field(ge=0.0, le=math.pi)] = 1.0
     """Largest change of direction in a bend; the smallest radius is bend_every_m / (1.5 max_bend_rad)."""
     points: tuple[tuple[Coordinate, Coordinate], ...] = ()
     """[m] corners of a recorded path; it is moved to the robot, its first piece in the direction of the path."""
@@ -62,7 +61,7 @@ class PathConfig(Settings):
     """Recorded path: from its last point it goes back to its first one, and the path is one lap."""
     side: Literal["left", "right", "random"] = "random"
     """Circle and square: to which side they turn: left, right, or random (drawn for each episode)."""
-    max_turn_rad: Annotated[float, Range(0.0, math.pi)] = 0.5
+    max_turn_rad: Annotated[float, Field(ge=0.0, le=math.pi)] = 0.5
     """Largest angle between the robot's heading and the path's first direction, random in each episode."""
 
     def check(self) -> None:

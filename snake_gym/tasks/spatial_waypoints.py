@@ -7,7 +7,7 @@ of ``snake_gym.spatial``, which needs MuJoCo.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import Any
 
@@ -62,7 +62,6 @@ def gait_mode(seen: Seen) -> FloatArray:
     return (seen.signals["mode"][:, None] == np.arange(len(MODES))).astype(np.float64)
 
 
-@dataclass(frozen=True)
 class SpatialActionConfig(ActionConfig):
     """What an action means to a spatial robot: the same, on the network of five gaits."""
 
@@ -87,7 +86,6 @@ class SpatialActionConfig(ActionConfig):
                 )
 
 
-@dataclass(frozen=True)
 class SpatialEnvConfig(EnvConfig):
     """Settings that envs of spatial robots have in common."""
 
@@ -146,7 +144,6 @@ class SpatialEnvConfig(EnvConfig):
         return SpatialSensors(self.sensors, n_worlds, spec.n_joints, reveal_faults=self.faults.reveal)
 
 
-@dataclass(frozen=True)
 class SpatialWaypointsConfig(SpatialEnvConfig):
     """A spatial snake robot visits targets on flat ground, by default with 0 to 3 joints locked.
 

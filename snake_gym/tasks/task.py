@@ -11,13 +11,14 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import ConfigError, Range, Settings
+from snake_gym.config import ConfigError, Settings
 from snake_gym.config.errors import show
 from snake_gym.config.settings import Positive, PositiveCount, Share
 from snake_gym.interface.actions import ActionConfig
@@ -41,11 +42,10 @@ _ROUNDING = 1e-9
 """Rounding of sums over an episode, as a share of a bound."""
 
 
-@dataclass(frozen=True)
 class StartConfig(Settings):
     """How an episode begins: at rest, bent as one moment of a serpenoid wave, where the task says."""
 
-    amplitude_rad: Annotated[float, Range(0.0, math.pi)] = math.radians(20.0)
+    amplitude_rad: Annotated[float, Field(ge=0.0, le=math.pi)] = math.radians(20.0)
     """Amplitude of the wave: largest joint angle."""
     phase_shift_rad: float = math.radians(30.0)
     """Phase shift of the wave from joint to joint."""
@@ -53,7 +53,6 @@ class StartConfig(Settings):
     """Random phase of the wave and random heading; else phase 0 and head along x (sibilska2022)."""
 
 
-@dataclass(frozen=True)
 class EnvConfig(Settings, ABC):
     """Settings of every environment; those of a task are a subclass, which makes the task.
 

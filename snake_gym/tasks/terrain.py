@@ -6,14 +6,15 @@ robot begins wound around it, and the way that counts is the height that its cen
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import ConfigError, Range
+from snake_gym.config import ConfigError
 from snake_gym.config.settings import NonNegative
 from snake_gym.controllers.multimodal import GAITS, Wave
 from snake_gym.interface.observations import Seen, register_column
@@ -38,7 +39,6 @@ _GRIP = 1.03
 """Radius of the spiral around a pole, to the distance of the robot's axis, in which an episode begins."""
 
 
-@dataclass(frozen=True)
 class TerrainConfig(SpatialEnvConfig):
     """A spatial snake robot crosses rough ground or climbs a pole, by default with 0 to 3 joints locked.
 
@@ -49,23 +49,23 @@ class TerrainConfig(SpatialEnvConfig):
 
     kinds: tuple[TerrainKind, ...] = ("grass", "rocks", "steps", "gaps")
     """Each episode draws one of these: flat, grass (smooth), rocks (blocks), steps, gaps (trenches), pole."""
-    rough_m: Annotated[float, Range(0.0, HIGHEST["rough_m"])] = 0.08
+    rough_m: Annotated[float, Field(ge=0.0, le=HIGHEST["rough_m"])] = 0.08
     """Highest grass or rock at difficulty 1."""
-    step_m: Annotated[float, Range(0.0, HIGHEST["step_m"])] = 0.06
+    step_m: Annotated[float, Field(ge=0.0, le=HIGHEST["step_m"])] = 0.06
     """Rise of a step at difficulty 1."""
-    gap_m: Annotated[float, Range(0.0, HIGHEST["gap_m"])] = 0.15
+    gap_m: Annotated[float, Field(ge=0.0, le=HIGHEST["gap_m"])] = 0.15
     """Depth of a gap at difficulty 1."""
-    grain_m: Annotated[float, Range(0.05, 5.0)] = 0.4
+    grain_m: Annotated[float, Field(ge=0.05, le=5.0)] = 0.4
     """Size of tufts and blocks, depth of a step, width of a gap."""
     start_radius_m: NonNegative = 0.5
     """Distance from the origin within which a field is flat."""
-    size_m: Annotated[float, Range(4.0, 60.0)] = 20.0
+    size_m: Annotated[float, Field(ge=4.0, le=60.0)] = 20.0
     """Side of the fields."""
-    cell_m: Annotated[float, Range(0.05, 1.0)] = 0.1
+    cell_m: Annotated[float, Field(ge=0.05, le=1.0)] = 0.1
     """Grid width of the fields."""
-    pole_radius_m: Annotated[float, Range(0.05, 1.0)] = 0.2
+    pole_radius_m: Annotated[float, Field(ge=0.05, le=1.0)] = 0.2
     """Radius of the pole."""
-    climb_m: Annotated[float, Range(0.01, 9.0)] = 1.0
+    climb_m: Annotated[float, Field(ge=0.01, le=9.0)] = 1.0
     """Height to be gained on a pole, which is 10 m high."""
     course: CourseConfig = field(default_factory=lambda: CourseConfig(radius_m=0.3, max_turn_rad=0.8, n_targets=16))
 

@@ -15,13 +15,14 @@ Policies are compared by ``tracking``, the mean over time of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import ConfigError, Range, Settings, check_order
+from snake_gym.config import ConfigError, Settings, check_order
 from snake_gym.config.settings import Positive
 from snake_gym.interface.mirror import ALONG_LEFT, SAME
 from snake_gym.interface.observations import Seen, register_column
@@ -46,10 +47,9 @@ _SLOW = 0.1
 """Share of the commanded speed below which a robot has no heading."""
 _SLACK_S = 1e-9
 
-Speed = Annotated[float, Range(0.001, 100.0)]
+Speed = Annotated[float, Field(ge=0.001, le=100.0)]
 
 
-@dataclass(frozen=True)
 class CommandConfig(Settings):
     """Which commands come, and how well they are to be followed."""
 
@@ -57,11 +57,11 @@ class CommandConfig(Settings):
     """Lowest commanded speed."""
     max_speed_m_s: Speed = 0.3
     """Highest commanded speed."""
-    max_turn_rad: Annotated[float, Range(0.0, math.pi)] = 1.0
+    max_turn_rad: Annotated[float, Field(ge=0.0, le=math.pi)] = 1.0
     """Largest change of heading from one command to the next; the first one's is from the robot's heading."""
-    min_interval_s: Annotated[float, Range(0.001, 1e6)] = 8.0
+    min_interval_s: Annotated[float, Field(ge=0.001, le=1e6)] = 8.0
     """Shortest time between two commands; the first comes at the start."""
-    max_interval_s: Annotated[float, Range(0.001, 1e6)] = 15.0
+    max_interval_s: Annotated[float, Field(ge=0.001, le=1e6)] = 15.0
     """Longest time between two commands."""
     smoothing_s: Positive = 1.5
     """Time over which velocities are averaged (time constant of a lag)."""
@@ -81,7 +81,6 @@ class CommandConfig(Settings):
         check_order(self, "min_interval_s", "max_interval_s")
 
 
-@dataclass(frozen=True)
 class VelocityRewardConfig(Settings):
     """Weights of the reward terms; the reward is the sum of weight times term."""
 
@@ -95,7 +94,6 @@ class VelocityRewardConfig(Settings):
     """per joule of positive actuator work."""
 
 
-@dataclass(frozen=True)
 class VelocityConfig(EnvConfig):
     """A planar snake robot follows commands of speed and heading, by default with 0 to 3 joints locked.
 

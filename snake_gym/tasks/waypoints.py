@@ -8,13 +8,14 @@ measurements.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import Range, Settings, check_order
+from snake_gym.config import Settings, check_order
 from snake_gym.config.settings import PositiveCount
 from snake_gym.interface.mirror import SAME, TURNED
 from snake_gym.interface.observations import NEAR_M, Seen, register_column
@@ -26,12 +27,11 @@ from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Start, Tas
 PAPER_TARGETS = ((1.0, 1.0), (3.0, 1.0), (4.0, 0.0), (6.0, -1.0), (8.0, -1.0))
 """[m] sibilska2022, Table 2 (recomputed)."""
 
-Coordinate = Annotated[float, Range(-1e6, 1e6)]
+Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
 """[m] from the largest on, a position is no finer than 1e-10 m."""
-Distance = Annotated[float, Range(0.0, 1e6, without_low=True)]
+Distance = Annotated[float, Field(gt=0.0, le=1e6)]
 
 
-@dataclass(frozen=True)
 class CourseConfig(Settings):
     """Where the targets are."""
 
@@ -39,13 +39,13 @@ class CourseConfig(Settings):
     """random: each target at a random direction and distance from the last; paper: sibilska2022; list: targets."""
     targets: tuple[tuple[Coordinate, Coordinate], ...] = ()
     """[m] for kind list."""
-    n_targets: Annotated[int, Range(1, 10_000)] = 64
+    n_targets: Annotated[int, Field(ge=1, le=10_000)] = 64
     """Length of a random course; every world holds all its targets."""
     min_distance_m: Distance = 1.0
     """Random course: shortest way from one target to the next."""
     max_distance_m: Distance = 2.0
     """Random course: longest way from one target to the next."""
-    max_turn_rad: Annotated[float, Range(0.0, math.pi)] = math.pi
+    max_turn_rad: Annotated[float, Field(ge=0.0, le=math.pi)] = math.pi
     """Random course: largest change of direction from one target to the next."""
     radius_m: Distance = 0.1
     """A target is reached when the tracked point is this near."""
@@ -53,7 +53,7 @@ class CourseConfig(Settings):
     """Random course: an episode with at least so many targets counts as a success; else all targets must be reached."""
     tracked_point: Point = "centre"
     """Point of the robot that is to reach the targets: centre (of mass), or head (the centre of the head link)."""
-    lookahead: Annotated[int, Range(0, 8)] = 0
+    lookahead: Annotated[int, Field(ge=0, le=8)] = 0
     """Number of further targets, after the current one, that the policy is shown."""
 
     def check(self) -> None:
@@ -68,7 +68,6 @@ class CourseConfig(Settings):
         check_order(self, "min_distance_m", "max_distance_m")
 
 
-@dataclass(frozen=True)
 class RewardConfig(Settings):
     """Weights of the reward terms; the reward is the sum of weight times term."""
 
@@ -82,7 +81,6 @@ class RewardConfig(Settings):
     """per joule of positive actuator work."""
 
 
-@dataclass(frozen=True)
 class WaypointsConfig(EnvConfig):
     """A planar snake robot visits targets, by default with 0 to 3 joints locked.
 

@@ -170,7 +170,7 @@ def test_several_settings_follow_one_set_and_one_scenario_is_no_scenarios(
         (["--robot", "resiliant", "--controllers", "sjc"], "robot is 'resiliant'.*did you mean"),
         (["--set", "env.fauts.n_max=2"], "fauts is not a setting.*did you mean 'faults'"),
         (["--set", "env.observation.columns=[velocity]"], "velocity of .* no entries in .* needs SnakeGym/Velocity"),
-        (["--set", "episodes=1e9"], "episodes is 1000000000; expected in \\[1, 100000\\]"),
+        (["--set", "episodes=1e9"], "episodes is 1e\\+09; expected in \\[1, 100000\\]"),
         (["--policy", "a=x", "--policy", "a=y"], "two policies are called 'a'"),
         (["--json", "."], "--json is '.', a folder"),
         (["--policy", "=x"], "expected NAME=PATH"),

@@ -37,7 +37,6 @@ class Mine(Waypoints):
         return terms, complete
 
 @register_task("{env_id}")
-@dataclass(frozen=True)
 class MineConfig(WaypointsConfig):
     """A task of mine."""
     def make_task(self, spec, n_worlds):

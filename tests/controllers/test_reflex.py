@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,6 @@ def test_settings_of_the_controller_inside_are_checked_and_complete() -> None:
     assert resolve_controller({"kind": "reflex"})["controller"] == resolve_controller({"kind": "cc"})
 
 
-@dataclass(frozen=True)
 class GuardedConfig(Settings):
     inner: dict[str, Any] = field(default_factory=lambda: {"tuned": "cc"}, metadata={"controller": True})
 

@@ -370,7 +370,6 @@ from snake_gym import register_task
 from snake_gym.envs import WaypointsConfig
 
 @register_task("Mine/Away-v0")
-@dataclass(frozen=True)
 class AwayConfig(WaypointsConfig):
     pass
 """

@@ -23,8 +23,8 @@ class AdapterFaults(WireFaults):
     late_min_s: NonNegative = 0.02
     late_max_s: NonNegative = 0.05
 
-    def check(self) -> None:
-        super().check()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._ordered: dict[tuple[str, int], int] = {}
 
     def order(self, name: str, servo_id: int, count: int = 1) -> None:

@@ -236,7 +236,7 @@ RESEALED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "normaliser with an infinite mean": (
         lambda c: c.update(normaliser={"mean": ["inf"] * 45, "variance": [1.0] * 45, "epsilon": 1e-8, "clip": 10.0}),
-        "normaliser.mean[0] is inf; expected finite",
+        "normaliser.mean[0] is 'inf'; expected a number",
     ),
     "ragged golden pairs": (lambda c: c["golden"]["observations"][0].pop(), "cannot be played"),
     "no golden pairs": (

@@ -13,15 +13,17 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from snake_gym.config import ConfigError, Range, Settings, choose
+from pydantic import Field
+
+from snake_gym.config import ConfigError, Settings, choose
 from snake_gym.config.errors import hint
 from snake_gym.config.settings import Count, Positive, PositiveCount
 
-Byte = Annotated[int, Range(0, 255)]
+Byte = Annotated[int, Field(ge=0, le=255)]
 
 NEEDED = frozenset({
     "id", "baud_rate", "model", "torque_enable", "goal_position", "goal_speed", "torque_limit", "lock",
@@ -36,12 +38,11 @@ GOAL = ("acceleration", "goal_position", "goal_time", "goal_speed")
 """Registers that a goal writes in one block, as far as the family has them."""
 
 
-@dataclass(frozen=True)
 class Encoding(Settings):
     """Conversion of a register's bytes into a count, or sign and magnitude, of ``scale`` in the register's unit."""
 
     size: Literal[1, 2] = 1
-    sign_bit: Annotated[int, Range(1, 15)] | None = None
+    sign_bit: Annotated[int, Field(ge=1, le=15)] | None = None
     """Number of the sign bit; None: unsigned."""
     scale: Positive = 1.0
     """Unit per count."""
@@ -78,7 +79,6 @@ class Encoding(Settings):
         return min(max(round(value), self.min_value), self.max_value)
 
 
-@dataclass(frozen=True)
 class Register(Settings):
     name: str
     address: Byte
@@ -107,7 +107,6 @@ class Register(Settings):
         return low, self.encoding.max_value if self.high is None else self.high
 
 
-@dataclass(frozen=True)
 class ServoModel(Settings):
     """Type of servo, with the register defaults that differ from its family's."""
 
@@ -126,7 +125,6 @@ class ServoModel(Settings):
         return self.defaults.get(register.name, register.default)
 
 
-@dataclass(frozen=True)
 class ServoFamily(Settings):
     """Registers, models and baud rates of one family of servos."""
 

@@ -12,15 +12,16 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import ConfigError, Range, Settings, build, near_path, write_atomic
+from snake_gym.config import ConfigError, Settings, build, near_path, write_atomic
 from snake_gym.config.errors import show
 from snake_gym.config.files import read_file
 from snake_gym.config.settings import Angle, PositiveCount
@@ -34,7 +35,6 @@ _POSITION_MODE, _WHOLE_RESOLUTION = 0, 1
 """Required counts of ``mode`` and ``angle_resolution``; a higher resolution multiplies every motion."""
 
 
-@dataclass(frozen=True)
 class ServoSettings(Settings):
     """Stored settings of a servo on which its motion depends: counts of the registers of these names.
 
@@ -109,9 +109,8 @@ _NEEDED_JOINT = {
 """Entries that a file must have although their settings have defaults, and what is expected there."""
 
 
-@dataclass(frozen=True)
 class JointCalibration(Settings):
-    servo_id: Annotated[int, Range(0, MAX_ID)]
+    servo_id: Annotated[int, Field(ge=0, le=MAX_ID)]
     direction: int = 1
     """Sense in which the servo counts: 1 or -1."""
     zero_steps: int = 2048
@@ -129,7 +128,6 @@ class JointCalibration(Settings):
             raise ValueError(f"low_rad of servo {self.servo_id} is {self.low_rad:g}; expected < {self.high_rad:g}")
 
 
-@dataclass(frozen=True)
 class Calibration(Settings):
     """Calibration of the joints of one robot, tail first; its arrays are (J,)."""
 

@@ -25,8 +25,6 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import Settings
-from snake_gym.config.settings import Count, Share
 from snake_gym.hardware.bus.clock import Clock, VirtualClock
 from snake_gym.hardware.bus.protocol import (
     BITS_PER_BYTE,
@@ -139,18 +137,18 @@ class FirstOrderPlant:
 
 
 @dataclass
-class WireFaults(Settings):
+class WireFaults:
     """Faults between a host and its servos: probabilities per packet, from one seeded generator."""
 
-    lost: Share = 0.0
+    lost: float = 0.0
     """Probability that a request is not heard, or an answer not sent."""
-    corrupted: Share = 0.0
+    corrupted: float = 0.0
     """Probability that one to three bytes of a request or an answer are changed."""
-    seed: Count = 0
+    seed: int = 0
     counts: Counter[str] = field(init=False, default_factory=Counter)
     """Number of times that each fault has happened."""
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)
 
     def damage(self, data: bytes) -> bytes:

@@ -18,13 +18,13 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
-from snake_gym.config import ConfigError, Range, Settings, build, load_yaml, require
+from snake_gym.config import ConfigError, Settings, build, load_yaml, require
 from snake_gym.config.settings import NonNegative, Positive, PositiveCount
 from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 from snake_gym.robot.spec import FloatArray
@@ -48,7 +48,7 @@ def fit_square(corners_m: FloatArray, size_m: float) -> tuple[FloatArray, float,
     return centre, angle, math.sqrt(float((off**2).mean()))
 
 
-TagId = Annotated[int, Range(0, 586)]
+TagId = Annotated[int, Field(ge=0, le=586)]
 """Number of a tag of the family 36h11."""
 _MARGIN = 0.25
 """Surroundings of a tag in which its corners are refined, as a share of its size."""
@@ -60,7 +60,6 @@ _MISFIT_SHARE = 0.1
 """Largest distance of a head tag's corners from a square at which it is accepted, as a share of its side."""
 
 
-@dataclass(frozen=True)
 class FloorTag(Settings):
     """Tag that lies on the floor."""
 
@@ -73,7 +72,6 @@ class FloorTag(Settings):
     """Side of the black square."""
 
 
-@dataclass(frozen=True)
 class HeadTag(Settings):
     """Tag on the robot's head link."""
 
@@ -90,7 +88,6 @@ class HeadTag(Settings):
     """Direction of the print's right side from the head link's."""
 
 
-@dataclass(frozen=True)
 class CameraConfig(Settings):
     """Camera above the robot, with the tags that it sees."""
 

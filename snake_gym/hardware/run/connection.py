@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
-from snake_gym.config import ConfigError, Range, Settings, choose
+from pydantic import Field
+
+from snake_gym.config import ConfigError, Settings, choose
 from snake_gym.config.settings import Count, NonNegative, Positive, Share
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import find_family
@@ -40,7 +42,6 @@ EMULATED = ("memory", "pty")
 PoseKind = Literal["truth", "dead_reckoning", "serial_imu", "udp_json", "april_tags"]
 
 
-@dataclass(frozen=True)
 class PoseConfig(Settings):
     """Source of the head's pose."""
 
@@ -51,7 +52,7 @@ class PoseConfig(Settings):
     start_angle_rad: float = 0.0
     host: str = "127.0.0.1"
     """Address where udp_json listens."""
-    udp_port: Annotated[int, Range(0, 65535)] = 47800
+    udp_port: Annotated[int, Field(ge=0, le=65535)] = 47800
     imu_port: str = "/dev/ttyUSB1"
     imu_direction: Literal[-1, 1] = -1
     """Sense of serial_imu's yaw: -1 where it grows clockwise seen from above."""
@@ -61,7 +62,6 @@ class PoseConfig(Settings):
     """YAML file with camera and tags, for april_tags."""
 
 
-@dataclass(frozen=True)
 class EmulatedConfig(Settings):
     """Settings of the emulated robot."""
 
@@ -80,13 +80,13 @@ class EmulatedConfig(Settings):
     """Probability of a lost packet."""
     corrupted: Share = 0.0
     """Probability of a spoiled packet."""
-    command_delay_s: Annotated[float, Range(0.0, 1.0)] = 0.0
+    command_delay_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Time by which servos act late on their goals."""
     angle_noise_rad: NonNegative = 0.0
     """Standard deviation of the angles that servos tell."""
     rate_noise_rad_s: NonNegative = 0.0
     """Standard deviation of the rates that servos tell."""
-    pose_delay_s: Annotated[float, Range(0.0, 1.0)] = 0.0
+    pose_delay_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Age of the poses that are told; with ``pose.kind: truth`` and from ``emulate``."""
     position_noise_m: NonNegative = 0.0
     """Standard deviation of the places that are told, along each axis."""
@@ -102,7 +102,6 @@ class EmulatedConfig(Settings):
         return EmulatedPose(look, self.pose_delay_s, self.position_noise_m, self.heading_noise_rad, self.seed)
 
 
-@dataclass(frozen=True)
 class ConnectionConfig(Settings):
     """Settings of the connection to the robot."""
 
@@ -119,7 +118,7 @@ class ConnectionConfig(Settings):
     """Period of a bus cycle: a reading and the goals of all servos have to fit."""
     guarded: bool = True
     """True if the port belongs to a guard process (not with ``memory``)."""
-    priority: Annotated[int, Range(0, 99)] = 10
+    priority: Annotated[int, Field(ge=0, le=99)] = 10
     """Real-time priority of the guard process, where the system allows it; 0: none."""
     latch: str | None = None
     """File of the emergency stop; None: this user's default."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 import gymnasium as gym
@@ -23,7 +23,6 @@ from snake_gym.interface.policy_file import load_policy
 from snake_gym.robot.spatial_spec import load_any_robot
 
 
-@dataclass(frozen=True)
 class RealRewardConfig(Settings):
     """Weights of the reward terms, which are computed from measurements; as in Waypoints."""
 
@@ -35,8 +34,7 @@ class RealRewardConfig(Settings):
     """Reward per unit of squared action, summed over the action's entries."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RealConfig(LoopSettings):
+class RealConfig(LoopSettings, kw_only=True):
     """Settings of ``SnakeGym/Real-v0``."""
 
     policy: str | None = None

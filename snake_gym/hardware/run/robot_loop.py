@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -34,7 +33,6 @@ from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 
 
-@dataclass(frozen=True)
 class CourseConfig(Settings):
     """Targets of the robot."""
 
@@ -123,7 +121,6 @@ def see_in_space(spec: SpatialSpec, measurement: Measurement, pose: PoseSample) 
     return seen._replace(heading=shape.heading, centre_xy_w=shape.centre[:, :2].copy())
 
 
-@dataclass(frozen=True)
 class LoopConfig(Settings):
     """Time-outs of the loop."""
 

@@ -10,7 +10,7 @@ import importlib
 import os
 import shlex
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,8 +42,7 @@ _NO_SENSOR = ("failed", "contact_force", "range")
 """Columns of sensors that a real robot does not have."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoopSettings(Settings):
+class LoopSettings(Settings, kw_only=True):
     """Settings of a control loop on a robot besides its policy."""
 
     robot: str | dict[str, Any] | None = None
@@ -56,8 +55,7 @@ class LoopSettings(Settings):
     time_limit_s: Positive = 60.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunConfig(LoopSettings):
+class RunConfig(LoopSettings, kw_only=True):
     """Settings of a run."""
 
     policy: str | None = None

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from snake_gym.config import Settings
-from snake_gym.config.settings import Count, Positive, PositiveShare, Range
+from snake_gym.config.settings import Count, Positive, PositiveShare
 from snake_gym.hardware.bus.family import family_of_model
 from snake_gym.hardware.bus.protocol import ServoError, describe_error
 from snake_gym.robot.spec import FloatArray
@@ -30,7 +31,6 @@ FREED = 4.0
 """Times that the time in which a joint moves counts off its stall."""
 
 
-@dataclass(frozen=True)
 class StallLimits(Settings):
     """Conditions under which a joint counts as stalled."""
 
@@ -38,12 +38,11 @@ class StallLimits(Settings):
     """Load beyond which a joint that hardly moves is stalled, as a share of the torque in use (``torque_limit``)."""
     rate_rad_s: Positive = 0.05
     """Rate below which a joint hardly moves."""
-    time_s: Annotated[float, Range(0.0, 60.0, without_low=True)] = 1.5
+    time_s: Annotated[float, Field(gt=0.0, le=60.0)] = 1.5
     """Duration of a stall after which the robot stops. Time in which the joint hardly moves without that load counts
     off once, time in which it moves ``FREED`` times: a gait's reference passes a jammed joint's angle now and again."""
 
 
-@dataclass(frozen=True)
 class SafetyLimits(Settings):
     """Limits of one run; the joints' ranges come with the calibration."""
 
@@ -52,7 +51,7 @@ class SafetyLimits(Settings):
     without these clamps needs room for its references to jump (docs/hardware.md has numbers)."""
     max_acceleration_rad_s2: Positive = 500.0
     """Greatest acceleration of the references."""
-    max_temperature_c: Annotated[float, Range(0.0, 100.0)] = 65.0
+    max_temperature_c: Annotated[float, Field(ge=0.0, le=100.0)] = 65.0
     min_voltage_v: Positive | None = None
     """Least voltage; None: three quarters of the servos' nominal one."""
     max_voltage_v: Positive | None = None
@@ -60,11 +59,11 @@ class SafetyLimits(Settings):
     max_current_a: Positive | None = None
     """Greatest current of one servo; None: a tenth more than its stall current, a short circuit."""
     stall: StallLimits = field(default_factory=StallLimits)
-    lost_after_s: Annotated[float, Range(0.0, 10.0, without_low=True)] = 0.3
+    lost_after_s: Annotated[float, Field(gt=0.0, le=10.0)] = 0.3
     """Time without an answer after which a joint is lost."""
     max_lost_joints: Count = 2
     """Number of lost joints beyond which the robot stops; fewer than it has."""
-    runaway_rad: Annotated[float, Range(0.0, math.pi, without_low=True)] = 0.2
+    runaway_rad: Annotated[float, Field(gt=0.0, le=math.pi)] = 0.2
     """Largest distance of a joint outside its calibrated range. A joint further out does not do what it is told, or at
     the start has another calibration."""
     command_timeout_s: Positive = 0.5

@@ -27,7 +27,6 @@ class Place:
     """Links or joints that have it, numbered from 1 at the tail; None: the field's one value for all."""
 
 
-@dataclass(frozen=True)
 class Coefficient(Settings):
     """One number to identify; searched on a logarithmic scale, so it is positive."""
 

@@ -43,7 +43,6 @@ STRETCHES = (3, 5, 8, 16, 40)
 """Numbers of stretches into which each run is cut, see ``jackknife_std``."""
 
 
-@dataclass(frozen=True)
 class SensorNoise(Settings):
     """Standard deviations that weigh the residuals against each other."""
 
