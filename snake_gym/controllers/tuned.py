@@ -24,8 +24,8 @@ TUNED = Path("configs", "controllers")
 class Tuning:
     """Robot and env that a gait was tuned with, from its file."""
 
-    robot: str | Mapping[str, Any]
-    """Complete settings of the robot; its name in older files."""
+    robot: Mapping[str, Any]
+    """Complete settings of the robot."""
     env_id: str | None
     env: Mapping[str, Any]
     """Settings of the env, without robot and action."""
@@ -82,7 +82,7 @@ def read_tuned(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Tuning 
     settings, tuning = content.get("controller"), content.get("tuning")
     if not isinstance(settings, Mapping):
         raise ConfigError(f"{path} holds no group 'controller'; expected it, as the tuner writes it, or kind: NAME")
-    if not isinstance(tuning, Mapping) or not isinstance(tuning.get("robot"), str | Mapping):
+    if not isinstance(tuning, Mapping) or not isinstance(tuning.get("robot"), Mapping):
         return settings, None
     env = tuning.get("env")
     return settings, Tuning(tuning["robot"], tuning.get("env_id"), env if isinstance(env, Mapping) else {})

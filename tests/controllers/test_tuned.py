@@ -64,13 +64,7 @@ def test_a_file_records_its_robot_completely(path: Path) -> None:
     assert tuning.robot_note(changed) == note
 
 
-def test_older_files_name_their_robot_and_foreign_ones_nothing(tmp_path: Path) -> None:
-    gait = {"controller": {"kind": "sjc"}}
-    dump_yaml({**gait, "tuning": {"robot": "resilient"}}, tmp_path / "old.yaml")
-    dump_yaml({**gait, "tuning": {"robot": "gone.yaml"}}, tmp_path / "gone.yaml")
-    dump_yaml(gait, tmp_path / "own.yaml")
-    old, gone, own = (tuning_of(str(tmp_path / f"{name}.yaml"), RESILIENT_SERVO) for name in ("old", "gone", "own"))
-    assert own is None and tuning_of("sjc", RESILIENT_SERVO) is None
-    assert old is not None and gone is not None
-    assert (old.robot_note(RESILIENT_SERVO) or "").startswith("tuned on resilient, plays on resilient_servo: ")
-    assert "does not know" in (gone.robot_note(RESILIENT_SERVO) or "")
+def test_a_file_written_by_hand_names_no_robot(tmp_path: Path) -> None:
+    dump_yaml({"controller": {"kind": "sjc"}}, tmp_path / "own.yaml")
+    assert tuning_of(str(tmp_path / "own.yaml"), RESILIENT_SERVO) is None
+    assert tuning_of("sjc", RESILIENT_SERVO) is None

@@ -144,5 +144,6 @@ def test_a_command_turns_towards_the_point() -> None:
 def test_the_goal_among_obstacles_moves_where_it_is_shown_itself(name: str) -> None:
     env_id = f"SnakeGym/{name}-v0"
     core = core_of(env_id, goal={"guidance": "goal"})
+    assert core.task.target_moves and not core_of(env_id).task.target_moves
     core.task.move_target(0, (0.5, 0.25))
     assert core.task.goal().target_xy_w[0].tolist() == [0.5, 0.25]

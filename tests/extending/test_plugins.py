@@ -51,8 +51,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     for name, text in EXAMPLES.items():
         (tmp_path / name).write_text(text)
-    for task in list(registry.TASKS):
-        registry.find_task(task)  # their columns would be forgotten too
+    for env_id in registry.TASKS:  # what our own tasks register must not be forgotten
+        registry.find_task(env_id)
     tables: list[Any] = [
         registry.TASKS, gym.registry, observations.COLUMNS, FAULT_CODES, fault_kinds.REGISTERED,
     ]  # fmt: skip

@@ -51,13 +51,6 @@ def test_every_robot_crawls_headwards_with_its_gait(name: str) -> None:
     assert path[-1, 0] > 0.0, "head first: it begins along x"
 
 
-def test_snakesys_creeps_as_fast_as_the_robot_that_was_measured() -> None:
-    """liu2024: 0.2553 m/s per rad/s of omega (creeping gait, wheels)."""
-    path = crawl(SNAKESYS, 30.0)
-    speed = np.hypot(*(path[-1] - path[len(path) // 3])) / 20.0 / (math.pi / 5)
-    assert speed == pytest.approx(0.2553, rel=0.05)
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_robot_runs_in_the_env_with_every_fault_that_it_can_have(name: str) -> None:
     kinds = ["locked", "free", "weak", "offset"] + (["slow"] if name not in ("resilient", "pegboard") else [])
