@@ -216,20 +216,6 @@ def test_a_command_that_has_become_old_is_not_followed(
         assert np.abs(terminal.bus.plant.joint_angle()).max() < 0.01
 
 
-def test_a_flood_of_commands_neither_blinds_the_guard_nor_counts_as_its_death(
-    terminal: EmulatedPort, tmp_path: Path, body: GuardedBody
-) -> None:
-    begun = time.monotonic()
-    while time.monotonic() - begun < 2.0:
-        body.command(np.zeros(N))
-    assert body.stop_reason is None
-    EmergencyStop(tmp_path / "estop").trip("enough")
-    begun = time.monotonic()
-    while any(torque_on(terminal)):
-        body.command(np.zeros(N))
-        assert time.monotonic() - begun < 15.0
-
-
 @pytest.mark.parametrize("who", ["guard", "latch"])
 def test_the_way_up_can_be_interrupted(
     terminal: EmulatedPort, tmp_path: Path, make_body: Callable[..., GuardedBody], who: str

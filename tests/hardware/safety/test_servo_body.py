@@ -188,21 +188,6 @@ def test_what_was_away_when_the_robot_stopped_is_switched_off_when_it_is_back(ri
     assert rig.torque_on() == [False] * 4
 
 
-def test_closing_reaches_a_servo_that_is_back_within_a_second(rig: Rig) -> None:
-    rig.bus.unplugged = True
-    rig.run(0.2, np.zeros(4))
-    back_s = rig.clock.now() + 0.6
-    sleep = rig.clock.sleep
-
-    def wait(duration_s: float) -> None:
-        sleep(duration_s)
-        rig.bus.unplugged = rig.clock.now() < back_s
-
-    rig.clock.sleep = wait  # type: ignore[method-assign]
-    rig.body.close()
-    assert rig.torque_on() == [False] * 4
-
-
 def test_a_latch_that_cannot_be_written_keeps_the_robot_down_and_stops_nobody_from_stopping(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
