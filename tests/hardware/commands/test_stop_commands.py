@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,10 +29,6 @@ from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.guarded_body import GuardedBody
 from tests.hardware.programs import ROOT, first_line, launch, press, settings
 from tests.hardware.rig import ending, torque_on, wait_until
-
-
-def slow(how: str) -> Any:
-    return pytest.param(how, marks=pytest.mark.slow)
 
 
 def wiggle(port: EmulatedPort, latch: str) -> subprocess.Popen[str]:
@@ -56,7 +51,7 @@ def stop_by(how: str, process: subprocess.Popen[str], port: EmulatedPort, latch:
     return 130 if how.startswith("SIG") else 1
 
 
-@pytest.mark.parametrize("how", ["SIGINT", slow("SIGTERM"), slow("SIGHUP"), " ", "estop"])
+@pytest.mark.parametrize("how", ["SIGINT", "SIGHUP", " ", "estop"])
 def test_a_wiggle_is_stopped_with_the_torque_off(
     port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
@@ -80,7 +75,7 @@ def test_a_wiggle_is_stopped_with_the_torque_off(
                 main(["wiggle", "--port", port.port, "--ids", "1", "--latch", where])
 
 
-@pytest.mark.parametrize("how", ["estop", "SIGTERM", slow("q\n"), "key"])
+@pytest.mark.parametrize("how", ["estop", "SIGTERM", "q\n", "key"])
 def test_a_calibration_that_waits_for_an_answer_or_moves_a_joint_is_stopped(
     port: EmulatedPort, latch: str, how: str
 ) -> None:

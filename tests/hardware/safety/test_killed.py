@@ -12,32 +12,23 @@ import pytest
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.safety.emergency_stop import find_locks
-from tests.hardware.programs import N, launch, press
+from tests.hardware.programs import N, launch
 from tests.hardware.rig import ending, torque_on, wait_until
 
-UNGUARDED = ["wiggle", pytest.param("calibrate", marks=pytest.mark.slow)]
 
-
-def start(what: str, port: EmulatedPort, folder: Path) -> subprocess.Popen[str]:
-    """A command that moves servos, as far as the first torque."""
-    common = ["--port", port.port, "--ids", f"1-{N}", "--degrees", "30", "--latch", str(folder / "estop")]
-    commands = {
-        "wiggle": ["wiggle", *common],
-        "calibrate": ["calibrate", *common, "--limit", "60", "--out", str(folder / "new.json")],
-    }
+def start(port: EmulatedPort, folder: Path) -> subprocess.Popen[str]:
+    """A wiggle, as far as the first torque."""
+    words = ["--port", port.port, "--ids", f"1-{N}", "--degrees", "30", "--latch", str(folder / "estop")]
     for _ in range(5):  # servos of this process may miss their turn on a busy machine
-        process = launch(*commands[what], patient=True)
-        if what == "calibrate":
-            press(process, "\n")
+        process = launch("wiggle", *words, patient=True)
         wait_until(lambda one=process: any(torque_on(port)) or one.poll() is not None, 60.0)
         if process.poll() is None:
             return process
     raise AssertionError(process.communicate()[0])
 
 
-@pytest.mark.parametrize("what", UNGUARDED)
-def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, what: str) -> None:
-    process = start(what, port, tmp_path)
+def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path) -> None:
+    process = start(port, tmp_path)
     process.send_signal(signal.SIGKILL)
     out, _ = process.communicate(timeout=20)
     assert process.returncode == -signal.SIGKILL, out
@@ -48,10 +39,8 @@ def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, 
 def test_a_wiggle_that_is_killed_while_the_port_is_away_is_switched_off_when_it_is_back(
     port: EmulatedPort, tmp_path: Path
 ) -> None:
-    words = ["wiggle", "--port", port.port, "--ids", "1-3", "--degrees", "30", "--latch", str(tmp_path / "estop")]
-    process = launch(*words, patient=True)
+    process = start(port, tmp_path)
     with ending(process):
-        wait_until(lambda: any(torque_on(port)))
         port.unplug()
     wait_until(lambda: [lock.alive for lock in find_locks(tmp_path / "estop")] == [True])  # somebody is in charge of it
     assert any(torque_on(port))
@@ -82,11 +71,10 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize("what", UNGUARDED)
 def test_what_loses_the_process_that_waits_for_its_death_ends_with_the_torque_off(
-    port: EmulatedPort, tmp_path: Path, what: str
+    port: EmulatedPort, tmp_path: Path
 ) -> None:
-    process = start(what, port, tmp_path)
+    process = start(port, tmp_path)
     with ending(process):
         os.kill(watcher_of(process), signal.SIGKILL)
         out, _ = process.communicate(timeout=60)
@@ -105,11 +93,10 @@ def watcher_of(process: subprocess.Popen[str]) -> int:
     return int(watcher)
 
 
-@pytest.mark.parametrize("what", UNGUARDED)
 def test_estop_ends_a_process_without_guard_that_hangs(
-    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
+    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    process = start(what, port, tmp_path)
+    process = start(port, tmp_path)
     with ending(process):
         process.send_signal(signal.SIGSTOP)
         code = main(["estop", "--latch", str(tmp_path / "estop"), "--wait", "60"])
