@@ -88,9 +88,9 @@ def identify_robot(
     begin, coefficients, step = time.perf_counter(), usual_coefficients(spec), fine(spec, logs[0].period_s)
     if method == "avs":
         only = [one for one in coefficients if one.places[0].path.startswith("friction.")]
-        found = identify(logs, step, only, "avs", n_threads=1)
+        found = identify(logs, step, only, "avs")
     else:
-        found = identify(logs, step, coefficients, "least_squares", _WEIGHTS, 1, delay_start_s=_DELAY_START_S)
+        found = identify(logs, step, coefficients, "least_squares", _WEIGHTS, delay_start_s=_DELAY_START_S)
     named = replace(
         found.spec, name=f"{spec.name}_identified", control_dt_s=spec.control_dt_s, sim_dt_s=spec.sim_dt_s,
         integrator=spec.integrator,
