@@ -1,7 +1,7 @@
 """A robot from its logs: which numbers of its model are worth identifying, and the fit that finds them.
 
-Found are friction of ground and joints, servo gains and backlash, as far as the nominal robot has them, and the delay by
-which references act. A robot that should be identified with backlash, say, is given some.
+Found are friction of ground and joints, servo gains and backlash, as far as the nominal robot has them, and the delay
+by which references act. A robot that should be identified with backlash, say, is given some.
 """
 
 from __future__ import annotations
