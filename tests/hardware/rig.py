@@ -192,6 +192,23 @@ def torque_on(port: EmulatedPort) -> list[bool]:
         return [servo.memory.get("torque_enable") == 1 for servo in port.bus.servos]
 
 
+def watch_torque(port: EmulatedPort) -> list[tuple[int, bool]]:
+    """What arrives at the servos from now on and switches torque: servo, on or off. A goal switches it on."""
+    told: list[tuple[int, bool]] = []
+
+    def watched(servo: EmulatedServo) -> Callable[[int, bytes], None]:
+        def write(address: int, data: bytes) -> None:
+            EmulatedServo.write(servo, address, data)
+            if address < 44 and address + len(data) > 40:  # torque_enable to goal_position
+                told.append((servo.id, servo.memory.get("torque_enable") == 1))
+
+        return write
+
+    for servo in port.bus.servos:
+        servo.write = watched(servo)  # type: ignore[method-assign]
+    return told
+
+
 def write_calibration(path: Path, servos: Sequence[EmulatedServo]) -> None:
     """The file of straight joints with these servos, as ``calibrate`` would write it."""
     names = [one.name for one in fields(ServoSettings)]

@@ -21,7 +21,6 @@ from snake_gym.simulation.identification.fit import Residuals
 from snake_gym.simulation.identification.recording import record_runs
 from snake_gym.simulation.identification.replay import Prediction, Replay, head_error
 from snake_gym.simulation.sensors import SensorConfig
-from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
 
 PERIOD_S = 0.05
 WHEELS = tuple(range(1, 14))
@@ -105,24 +104,6 @@ def test_what_does_not_fit_is_named(logs: list[RunLog], call: Callable[[RunLog],
 
 
 # --- replay ----------------------------------------------------------------------------------------------------------
-
-
-def test_worlds_with_different_parameters_move_like_robots_of_their_own() -> None:
-    specs = [with_values(ROBO_CONDA, (ACROSS, ALONG), row) for row in ((1.0, 0.1), (2.0, 0.3), (0.5, 0.05))]
-    reference = waves([(20.0, 280.0, 60.0)], 13, 1.0)[0]
-    mixed = SimulatedRobot(ROBO_CONDA, 3, 1)
-    rows = [chain_params(spec, 1) for spec in specs]
-    mixed.use_parameters(type(rows[0])(*(np.concatenate(part) for part in zip(*rows, strict=True))))
-    alone = [SimulatedRobot(spec, 1, 1) for spec in specs]
-    for row in reference:
-        mixed.step(np.tile(row, (3, 1)))
-        for robot in alone:
-            robot.step(row[None])
-    for k, robot in enumerate(alone):
-        np.testing.assert_array_equal(mixed.state.centre_xy[k], robot.state.centre_xy[0])
-    assert np.ptp(mixed.state.centre_xy, axis=0).max() > 0.01
-    with pytest.raises(ValueError, match=r"params.mass has shape \(2, 14\)"):
-        mixed.use_parameters(chain_params(ROBO_CONDA, 2))
 
 
 def test_the_true_robot_replays_its_log_to_the_noise(logs: list[RunLog]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from snake_gym.config import ConfigError, Settings, build, nearest
 from snake_gym.config.settings import Positive
 from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
-from snake_gym.controllers.tuned import tuned_file, tuning_command
+from snake_gym.controllers.tuned import tuned_file
 from snake_gym.hardware.run.connection import Connected, ConnectionConfig, Emulate, connect
 from snake_gym.hardware.run.robot_loop import Contract, CourseConfig, LoopConfig, MeasuredCourse, RobotLoop
 from snake_gym.hardware.safety.checks import SafetyLimits
@@ -124,11 +124,7 @@ def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
     if tuning is not None:
         notes = tuning.robot_note(robot), _task_note("tuned", tuning.env_id)
     elif not {"tuned", "file"} & controller.keys():
-        path, command = tuned_file(robot.name, kind), tuning_command(kind, robot, options)
-        notes = (f"{kind} plays untuned: there is no {path}; {command} makes it",)
-        if path.is_file():
-            taken = f"--set controller.tuned={kind} takes them"
-            notes = (f"{kind} plays without the settings tuned for {robot.name}: {taken}",)
+        notes = (f"{kind} plays without settings tuned for {robot.name} ({tuned_file(robot.name, kind)})",)
     contract = action_contract(build(ActionConfig, controller_action(settings), "action"), robot, config.course)
     return Plan(ZeroResidual(contract.decoder.size), contract, config.policy or kind, _told(notes))
 

@@ -54,8 +54,6 @@ def read_lock(path: Path) -> PortLock | None:
     with suppress(OSError, ValueError, TypeError), path.open() as file:
         told = json.load(file)
         alive = _is_locked(file)
-        if not alive and not os.path.samestat(os.fstat(file.fileno()), path.stat()):
-            return read_lock(path)  # another process has taken the port over meanwhile
         return PortLock(path, **told | {"latch": Path(told["latch"])}, alive=alive)
     return None
 

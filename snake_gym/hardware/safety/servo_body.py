@@ -48,8 +48,6 @@ _ABSENT_S = 0.1
 """Silence after which a servo may have restarted [s]."""
 _BUSY_S = 0.01
 """Lateness of this computer that explains missing answers [s]."""
-_FAREWELL_S = 1.0
-"""Longest time for which ``close`` keeps trying [s]."""
 _PATIENCE_S = 0.005
 """Longest delay of an answer on a slow wire: the most that a USB adapter and a busy computer add [s]."""
 
@@ -192,7 +190,6 @@ class ServoBody:
         try:
             if self._torque.owed:
                 self.halt("closed")
-            self._torque.insist(_FAREWELL_S)
         finally:
             self._gate = None
             self.bus.close()

@@ -106,13 +106,6 @@ class TorqueOff:
         self.switch()
         return not self.owed
 
-    def insist(self, for_s: float) -> None:
-        """Keep trying for ``for_s`` [s] at most."""
-        give_up_s = self._clock.now() + for_s
-        while self.owed and self._clock.now() < give_up_s:
-            self._clock.sleep(_AGAIN_S)
-            self.switch()
-
 
 def start_partner(module: str, link: socket.socket, *words: str) -> subprocess.Popen[bytes]:
     """Start a process that runs ``module`` with ``link``, whose descriptor precedes ``words``; ``link`` is closed here.

@@ -74,7 +74,6 @@ def identify(
     coefficients: Sequence[Coefficient],
     method: Method = "least_squares",
     noise: SensorNoise | None = None,
-    n_threads: int | None = None,
     delay_start_s: float | None = None,
 ) -> Identification:
     """Find the coefficients with which ``spec`` moves as logged.
@@ -94,9 +93,9 @@ def identify(
         raise ConfigError(f"coefficients are {names}; expected at least one, each once")
     if method == "avs" and delay_start_s is not None:
         raise ConfigError(f"delay_start_s is {delay_start_s:g}; expected None: avs does not look for a delay")
-    begin, replay = time.perf_counter(), Replay(logs, spec, coefficients, n_threads)
+    begin, replay = time.perf_counter(), Replay(logs, spec, coefficients)
     if method == "least_squares":
-        return _least_squares(replay, spec, noise or SensorNoise(), n_threads, delay_start_s, begin)
+        return _least_squares(replay, spec, noise or SensorNoise(), delay_start_s, begin)
     steps = alternating_variable_search(
         lambda candidates: np.sqrt((head_error(replay.predict(candidates), replay.logs) ** 2).mean(axis=1)),
         *bounds(coefficients),
@@ -117,9 +116,8 @@ def _report(spec: RobotSpec, replay: Replay, values: FloatArray, begin: float) -
 
 
 def _least_squares(
-    replay: Replay, spec: RobotSpec, noise: SensorNoise, n_threads: int | None, delay_start_s: float | None,
-    begin: float,
-) -> Identification:  # fmt: skip
+    replay: Replay, spec: RobotSpec, noise: SensorNoise, delay_start_s: float | None, begin: float
+) -> Identification:
     from scipy.optimize import least_squares  # a second of import that nobody else needs
 
     logs, coefficients, seeks_delay = replay.logs, replay.coefficients, delay_start_s is not None
@@ -129,7 +127,7 @@ def _least_squares(
         return max(float(x[n]) * _DELAY_SCALE_S, 0.0)
 
     def replay_with(delay_s: float) -> Replay:
-        return Replay(logs, with_delay(spec, delay_s), coefficients, n_threads)
+        return Replay(logs, with_delay(spec, delay_s), coefficients)
 
     def predict(logarithms: FloatArray, played: Replay) -> FloatArray:
         return residuals.of(played.predict(np.exp(logarithms)))
@@ -157,7 +155,7 @@ def _least_squares(
     )  # fmt: skip
     std = jackknife_std(result.jac, result.fun, residuals.stretches)
     late = with_delay(spec, delay_of(result.x)) if seeks_delay else spec
-    found = _report(late, Replay(logs, late, coefficients, n_threads), np.exp(result.x[:n]), begin)
+    found = _report(late, Replay(logs, late, coefficients), np.exp(result.x[:n]), begin)
     return replace(
         found,
         n_simulations=len(logs) * (result.nfev + 2 * result.x.size * result.njev + 1),

@@ -40,12 +40,9 @@ class Replay:
         logs: runs of one robot with one control period, at least one.
         spec: the robot but for the coefficients.
         coefficients: what candidates differ in.
-        n_threads: of the simulation; None: as many as this process may use.
     """
 
-    def __init__(
-        self, logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], n_threads: int | None = None
-    ) -> None:
+    def __init__(self, logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient]) -> None:
         if not logs:
             raise ConfigError("there is no log; expected at least one")
         check_places(spec, coefficients)
@@ -60,7 +57,6 @@ class Replay:
         self.spec = replace(spec, control_dt_s=logs[0].period_s)
         self.n_simulations = 0
         """Runs simulated so far: candidates times logs."""
-        self._n_threads = n_threads
         self._n_periods = max(log.n_periods for log in logs)
         starts = [log.start() for log in logs]
         self._joints = np.array([joints for joints, _, _ in starts])
@@ -96,7 +92,7 @@ class Replay:
         specs = [with_values(self.spec, self.coefficients, row) for row in candidates.tolist()]
         # The laws are those of a robot that has all that any candidate may have.
         highest = with_values(self.spec, self.coefficients, [c.high for c in self.coefficients])
-        robot = SimulatedRobot(highest, len(specs) * n_logs, self._n_threads)
+        robot = SimulatedRobot(highest, len(specs) * n_logs)
         rows = [chain_params(spec, 1) for spec in specs]
         robot.use_parameters(
             ChainParams(*(np.repeat(np.concatenate(part), n_logs, axis=0) for part in zip(*rows, strict=True)))

@@ -1,12 +1,11 @@
 """A robot from its logs: which numbers of its model are worth identifying, and the fit that finds them.
 
-Found are friction, servo gains and imperfections, as far as the nominal robot has them, and the delay by which
-references act. A robot that should be identified with backlash, say, is given some.
+Found are friction of ground and joints, servo gains and backlash, as far as the nominal robot has them, and the delay
+by which references act. A robot that should be identified with backlash, say, is given some.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ _DELAY_START_S = 0.01
 _GROUPS = 3
 """A field with more different numbers than this is not identified."""
 _FRICTION = ("tangential_ns_m", "normal_ns_m", "tangential_coulomb", "normal_coulomb")
-_SERVO = ("kp", "kd", "no_load_speed_rad_s", "backlash_rad")
+_SERVO = ("kp", "kd", "backlash_rad")
 
 
 def usual_coefficients(spec: RobotSpec) -> list[Coefficient]:
@@ -39,7 +38,7 @@ def _grouped(spec: RobotSpec, path: str) -> list[Coefficient]:
     """One coefficient for each different number > 0 in a field."""
     name = path.rpartition(".")[2]
     values = spec.links(path) if path.startswith("friction.") else spec.joints(path)
-    groups = [value for value in np.unique(values).tolist() if 0.0 < value < math.inf]
+    groups = [value for value in np.unique(values).tolist() if value > 0.0]
     if len(groups) > _GROUPS:
         return []
     found = []
@@ -88,9 +87,9 @@ def identify_robot(
     begin, coefficients, step = time.perf_counter(), usual_coefficients(spec), fine(spec, logs[0].period_s)
     if method == "avs":
         only = [one for one in coefficients if one.places[0].path.startswith("friction.")]
-        found = identify(logs, step, only, "avs", n_threads=1)
+        found = identify(logs, step, only, "avs")
     else:
-        found = identify(logs, step, coefficients, "least_squares", _WEIGHTS, 1, delay_start_s=_DELAY_START_S)
+        found = identify(logs, step, coefficients, "least_squares", _WEIGHTS, delay_start_s=_DELAY_START_S)
     named = replace(
         found.spec, name=f"{spec.name}_identified", control_dt_s=spec.control_dt_s, sim_dt_s=spec.sim_dt_s,
         integrator=spec.integrator,

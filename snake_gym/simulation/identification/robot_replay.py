@@ -53,7 +53,7 @@ def fine(spec: RobotSpec, period_s: float, step_s: float = STEP_S) -> RobotSpec:
 
 def replay(log: RunLog, spec: RobotSpec) -> ReplayedRun:
     """Play the log's references on ``spec``. Raises ConfigError where it has another number of joints."""
-    seen = Replay([log], fine(spec, log.period_s), (), 1).predict(np.empty((1, 0)))
+    seen = Replay([log], fine(spec, log.period_s), ()).predict(np.empty((1, 0)))
     return ReplayedRun(
         log.period_s * np.arange(log.n_periods + 1, dtype=np.float64), log.joint_angle_rad, seen.joint_angle_rad[0, 0],
         log.reference_rad, log.head_xy_m, seen.head_xy_m[0, 0],

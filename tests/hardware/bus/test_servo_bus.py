@@ -123,15 +123,6 @@ def test_changing_the_id() -> None:
     assert rig.driver.write_register(42, "id", 43)
 
 
-@pytest.mark.parametrize("code", [0, 50, 254])
-def test_return_delay_is_waited_for(code: int) -> None:
-    rig = Bench([EmulatedServo(one, settings={"return_delay": code}) for one in (1, 2, 3)])
-    rig.driver.ping(1)
-    start_s = rig.now()
-    assert not rig.driver.read_block([1, 2, 3], *BLOCK).failures
-    assert rig.now() - start_s == pytest.approx((11 + 63) * 1e-5 + 3 * code * 2e-6, abs=1e-6)
-
-
 # --- echoes ----------------------------------------------------------------------------------------------------------
 
 

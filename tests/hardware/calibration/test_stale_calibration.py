@@ -1,4 +1,4 @@
-"""A calibration of other servos than those on the bus moves nothing: a wire to the driver is the witness."""
+"""A calibration of other servos than those on the bus moves nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from snake_gym.hardware.emulator.bus import EmulatedServo, FirstOrderPlant
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from tests.hardware.programs import answering
-from tests.hardware.rig import serve, torque_on
-from tests.hardware.wiretap import Wiretap
+from tests.hardware.rig import serve, torque_on, watch_torque
 
 N = 9
 IDS = range(1, N + 1)
@@ -66,8 +65,8 @@ def mounted_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return file
 
 
-def run_on(wire: Wiretap, file: Path, *more: str) -> int:
-    words = ["run", "cc", "--port", wire.port, "--calibration", str(file), "--pose", "dead_reckoning"]
+def run_on(port: EmulatedPort, file: Path, *more: str) -> int:
+    words = ["run", "cc", "--port", port.port, "--calibration", str(file), "--pose", "dead_reckoning"]
     return main([*words, "--log", "none", "--latch", str(file.parent / "estop"), *more])
 
 
@@ -76,10 +75,9 @@ def refused(port: EmulatedPort, file: Path, capsys: pytest.CaptureFixture[str], 
     # A servo that misses its turn on a busy machine is no joint to do without, as it may be otherwise.
     words = ["--time", "2", "--set", "safety.max_lost_joints=0", *more]
     for _ in range(20):
-        with Wiretap(port) as wire:
-            assert run_on(wire, file, *words) == 1
-            assert wire.torqued() == []
-        assert not any(torque_on(port))
+        told = watch_torque(port)
+        assert run_on(port, file, *words) == 1
+        assert not any(on for _, on in told) and not any(torque_on(port))
         lines = capsys.readouterr().out.splitlines()
         advice = ("calibrate again", "set it back")
         if any(one in line for line in lines for one in advice) and not any("not answer" in line for line in lines):
@@ -90,11 +88,11 @@ def refused(port: EmulatedPort, file: Path, capsys: pytest.CaptureFixture[str], 
 def comes_up(port: EmulatedPort, file: Path, *more: str) -> None:
     """``run`` gives every servo torque; how it goes on is a matter of the machine's leisure."""
     for _ in range(20):
-        with Wiretap(port) as wire:
-            run_on(wire, file, "--time", "0.5", "--set", "safety.lost_after_s=5", *more)
-            EmergencyStop(file.parent / "estop").clear()
-            if {one.servo_id for one in wire.torqued()} == set(IDS):
-                return
+        told = watch_torque(port)
+        run_on(port, file, "--time", "0.5", "--set", "safety.lost_after_s=5", *more)
+        EmergencyStop(file.parent / "estop").clear()
+        if {servo_id for servo_id, on in told if on} == set(IDS):
+            return
     raise AssertionError("the robot that was calibrated does not come up")
 
 

@@ -16,10 +16,11 @@ from snake_gym.config import ConfigError, build, dump_yaml, load_yaml
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.commands.replay import resample
 from snake_gym.hardware.commands.run import drive
-from snake_gym.hardware.run.record import read_record
+from snake_gym.hardware.run.record import RecordWriter, read_record
 from snake_gym.hardware.run.run_config import RunConfig, plan_run
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import RESILIENT_SERVO
+from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.identification.fit import with_delay
 from snake_gym.simulation.identification.robot_fit import identify_robot
@@ -60,6 +61,10 @@ def test_a_replay_of_the_right_robot_follows_it_closely(tmp_path: Path) -> None:
     blind = replace(record, pose_valid=np.zeros_like(record.pose_valid))
     with pytest.raises(ConfigError, match=rf"{tmp_path}/run.jsonl has no pose of the head"):
         resample(blind)
+    spatial = str(tmp_path / "spatial.jsonl")
+    RecordWriter(spatial, SpatialSpec(name="snake_robot_iii"), None, {}).close("after all")
+    with pytest.raises(ConfigError, match="is of snake_robot_iii, a spatial robot"):
+        main(["replay", spatial, "--no-plot"])
 
 
 @pytest.mark.slow

@@ -12,28 +12,20 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.bus.servo_bus import BusPort
-from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.commands.calibrate import TypedLines
 from snake_gym.hardware.commands.options import ending_by_signal, supervised
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.run.key_watch import KeyWatch
 from snake_gym.hardware.safety import emergency_stop
-from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
-from snake_gym.hardware.safety.guarded_body import GuardedBody
 from tests.hardware.programs import ROOT, first_line, launch, press, settings
 from tests.hardware.rig import ending, torque_on, wait_until
-
-
-def slow(how: str) -> Any:
-    return pytest.param(how, marks=pytest.mark.slow)
 
 
 def wiggle(port: EmulatedPort, latch: str) -> subprocess.Popen[str]:
@@ -56,7 +48,7 @@ def stop_by(how: str, process: subprocess.Popen[str], port: EmulatedPort, latch:
     return 130 if how.startswith("SIG") else 1
 
 
-@pytest.mark.parametrize("how", ["SIGINT", slow("SIGTERM"), slow("SIGHUP"), " ", "estop"])
+@pytest.mark.parametrize("how", ["SIGINT", "SIGHUP", " ", "estop"])
 def test_a_wiggle_is_stopped_with_the_torque_off(
     port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
@@ -80,7 +72,7 @@ def test_a_wiggle_is_stopped_with_the_torque_off(
                 main(["wiggle", "--port", port.port, "--ids", "1", "--latch", where])
 
 
-@pytest.mark.parametrize("how", ["estop", "SIGTERM", slow("q\n"), "key"])
+@pytest.mark.parametrize("how", ["estop", "SIGTERM", "q\n", "key"])
 def test_a_calibration_that_waits_for_an_answer_or_moves_a_joint_is_stopped(
     port: EmulatedPort, latch: str, how: str
 ) -> None:
@@ -181,20 +173,6 @@ def test_what_dead_processes_have_left_on_is_switched_off_by_estop(
     assert main(["estop", "--latch", latch, "--wait", "20"]) == 0
     assert f"wiggle (process {process.pid}): torque is off in all servos" in capsys.readouterr().out
     assert not any(torque_on(port)) and emergency_stop.find_locks(Path(latch)) == []
-
-
-def test_a_guard_that_was_replaced_leaves_nothing_to_say(port: EmulatedPort, latch: str) -> None:
-    body = GuardedBody(BusPort(port.port), straight_chain(range(1, 10), 1.5), SafetyLimits(), latch=Path(latch))
-    try:
-        body.start()
-        (lock,) = emergency_stop.find_locks(Path(latch))
-        assert lock.pid == body.guard_pid and lock.servos["ids"] == list(range(1, 10))
-        os.kill(lock.pid, signal.SIGKILL)
-        body.run_until(body.clock.now() + 0.05)
-        assert not any(torque_on(port))
-        assert emergency_stop.find_locks(Path(latch)) == []
-    finally:
-        body.close()
 
 
 def test_estop_loads_nothing_that_takes_time() -> None:

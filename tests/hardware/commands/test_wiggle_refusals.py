@@ -1,4 +1,4 @@
-"""``wiggle`` and ``calibrate`` move nothing that would not move as asked: a wire to the driver is the witness."""
+"""``wiggle`` and ``calibrate`` move nothing that would not move as asked."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.emulator.bus import FirstOrderPlant
 from snake_gym.hardware.emulator.port import EmulatedPort
 from tests.hardware.programs import answering
-from tests.hardware.rig import serve, torque_on
-from tests.hardware.wiretap import Wiretap
+from tests.hardware.rig import serve, torque_on, watch_torque
 
 ODD = [
     ({"mode": 3}, "servo 2 is in mode 3; expected 0, position"),
@@ -44,13 +43,13 @@ def test_a_servo_that_moves_otherwise_is_neither_wiggled_nor_calibrated(
     registers: dict[str, int], message: str,
 ) -> None:  # fmt: skip
     set_up(port, registers)
-    with answering("\n" + "r\n" * 3), Wiretap(port) as wire:
-        words = ["--port", wire.port, "--latch", latch]
+    told, words = watch_torque(port), ["--port", port.port, "--latch", latch]
+    with answering("\n" + "r\n" * 3):
         with pytest.raises(ConfigError, match=message):
             main(["calibrate", *words, "--ids", "1-3", "--limit", "60", "--out", str(tmp_path / "a.json")])
-        assert wire.torqued() == []
+        assert not any(on for _, on in told)
         assert main(["wiggle", *words, "--ids", "2,3"]) == 1
-        assert {one.servo_id for one in wire.torqued()} == {3}
+        assert {servo_id for servo_id, on in told if on} == {3}
     assert not any(torque_on(port))
     lines = capsys.readouterr().out.splitlines()
     assert re.search(message, lines[0]) and "moved" in lines[1]

@@ -11,7 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import snake_gym  # noqa: F401  registers
-from snake_gym.config import ConfigError, build, load_yaml
+from snake_gym.config import build, load_yaml
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import straight_chain
@@ -21,7 +21,6 @@ from snake_gym.hardware.commands.emulate import mounted_at_random
 from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.run.run_config import RunConfig, robot_of
-from snake_gym.interface.policy_file import load_policy
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spatial_kinematics import base_frame, rotation_of
 from snake_gym.robot.spatial_spec import load_spatial_robot
@@ -104,24 +103,6 @@ def test_the_base_frame_follows_from_direction_and_vertical() -> None:
         turn, place = base_frame(III, seen)
         np.testing.assert_allclose(turn[0], rotation, atol=1e-9)
         np.testing.assert_allclose(place[0], origin, atol=1e-9)
-
-
-@pytest.mark.slow
-def test_the_policy_for_mixed_ground_winds_through_the_bus_and_its_ground_has_to_be_told(tmp_path: Path) -> None:
-    policy = "agents/pretrained/snake_robot_iii_short_terrain"
-    connection = {"servo_model": "SM8524BL", "latch": str(tmp_path / "estop")}
-    told = {"connection": connection, "policy": policy, "safety": REAL["safety"], "time_limit_s": 20.0}
-    task = {"id": "SnakeGym/Terrain-v0"}
-    with pytest.raises(ConfigError, match="expected one kind, but not a pole"):
-        gym.make("SnakeGym/Real-v0", **told, task=task)
-    env = gym.make("SnakeGym/Real-v0", **told, task={**task, "kinds": ["grass"]})
-    player = load_policy(policy)
-    observation, _ = env.reset(seed=0)
-    truncated = False
-    while not truncated:
-        observation, _, _, truncated, info = env.step(player.predict(observation)[0])
-    env.close()
-    assert not info["stop_reason"] and info["progress_m"] > 2.0
 
 
 class Onlooker(Neighbour):

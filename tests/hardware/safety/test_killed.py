@@ -1,11 +1,10 @@
-"""Whatever moves servos and is killed by SIGKILL leaves no torque on: a wire to the driver is the witness."""
+"""Whatever moves servos and is killed by SIGKILL leaves no torque on."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,50 +12,35 @@ import pytest
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.safety.emergency_stop import find_locks
-from tests.hardware.programs import N, launch, press
+from tests.hardware.programs import N, launch
 from tests.hardware.rig import ending, torque_on, wait_until
-from tests.hardware.wiretap import Wiretap
-
-UNGUARDED = ["wiggle", pytest.param("calibrate", marks=pytest.mark.slow)]
 
 
-def start(what: str, port: EmulatedPort, wire: Wiretap, folder: Path) -> subprocess.Popen[str]:
-    """A command that moves servos, as far as the first torque."""
-    common = ["--port", wire.port, "--ids", f"1-{N}", "--degrees", "30", "--latch", str(folder / "estop")]
-    commands = {
-        "wiggle": ["wiggle", *common],
-        "calibrate": ["calibrate", *common, "--limit", "60", "--out", str(folder / "new.json")],
-    }
+def start(port: EmulatedPort, folder: Path) -> subprocess.Popen[str]:
+    """A wiggle, as far as the first torque."""
+    words = ["--port", port.port, "--ids", f"1-{N}", "--degrees", "30", "--latch", str(folder / "estop")]
     for _ in range(5):  # servos of this process may miss their turn on a busy machine
-        process = launch(*commands[what], patient=True)
-        if what == "calibrate":
-            press(process, "\n")
-        wait_until(lambda one=process: bool(wire.torqued()) or one.poll() is not None, 60.0)
+        process = launch("wiggle", *words, patient=True)
+        wait_until(lambda one=process: any(torque_on(port)) or one.poll() is not None, 60.0)
         if process.poll() is None:
             return process
     raise AssertionError(process.communicate()[0])
 
 
-@pytest.mark.parametrize("what", UNGUARDED)
-def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, what: str) -> None:
-    with Wiretap(port) as wire:
-        process = start(what, port, wire, tmp_path)
-        process.send_signal(signal.SIGKILL)
-        killed_s = time.monotonic()
-        out, _ = process.communicate(timeout=20)
-        assert process.returncode == -signal.SIGKILL, out
-        wire.torque_off_s({one.servo_id for one in wire.torqued()}, killed_s)
-        wait_until(lambda: not find_locks(tmp_path / "estop"), 10.0)  # nobody talks any more
-        assert not any(torque_on(port))
+def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path) -> None:
+    process = start(port, tmp_path)
+    process.send_signal(signal.SIGKILL)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGKILL, out
+    wait_until(lambda: not find_locks(tmp_path / "estop"), 10.0)  # nobody talks any more
+    assert not any(torque_on(port))
 
 
 def test_a_wiggle_that_is_killed_while_the_port_is_away_is_switched_off_when_it_is_back(
     port: EmulatedPort, tmp_path: Path
 ) -> None:
-    words = ["wiggle", "--port", port.port, "--ids", "1-3", "--degrees", "30", "--latch", str(tmp_path / "estop")]
-    process = launch(*words, patient=True)
+    process = start(port, tmp_path)
     with ending(process):
-        wait_until(lambda: any(torque_on(port)))
         port.unplug()
     wait_until(lambda: [lock.alive for lock in find_locks(tmp_path / "estop")] == [True])  # somebody is in charge of it
     assert any(torque_on(port))
@@ -87,21 +71,19 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize("what", UNGUARDED)
 def test_what_loses_the_process_that_waits_for_its_death_ends_with_the_torque_off(
-    port: EmulatedPort, tmp_path: Path, what: str
+    port: EmulatedPort, tmp_path: Path
 ) -> None:
-    with Wiretap(port) as wire:
-        process = start(what, port, wire, tmp_path)
-        with ending(process):
-            os.kill(watcher_of(process), signal.SIGKILL)
-            out, _ = process.communicate(timeout=60)
-        assert process.returncode == 1, out
-        assert out.count("the process that would switch the torque off if this one dies has ended") == 1, out
-        assert "Traceback" not in out
-        assert not any(torque_on(port))
-        assert not find_locks(tmp_path / "estop")
-        assert not (tmp_path / "estop").exists(), "nothing has to be cleared"
+    process = start(port, tmp_path)
+    with ending(process):
+        os.kill(watcher_of(process), signal.SIGKILL)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, out
+    assert out.count("the process that would switch the torque off if this one dies has ended") == 1, out
+    assert "Traceback" not in out
+    assert not any(torque_on(port))
+    assert not find_locks(tmp_path / "estop")
+    assert not (tmp_path / "estop").exists(), "nothing has to be cleared"
 
 
 def watcher_of(process: subprocess.Popen[str]) -> int:
@@ -111,20 +93,17 @@ def watcher_of(process: subprocess.Popen[str]) -> int:
     return int(watcher)
 
 
-@pytest.mark.parametrize("what", UNGUARDED)
 def test_estop_ends_a_process_without_guard_that_hangs(
-    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
+    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Wiretap(port) as wire:
-        process = start(what, port, wire, tmp_path)
-        with ending(process):
-            process.send_signal(signal.SIGSTOP)
-            torqued = {one.servo_id for one in wire.torqued()}
-            code = main(["estop", "--latch", str(tmp_path / "estop"), "--wait", "60"])
-            out = capsys.readouterr().out
-            assert f"(process {process.pid}) does not obey: it is ended" in out
-            process.communicate(timeout=20)
-            assert process.returncode == -signal.SIGKILL
-        assert code == 0 and "torque is off in all servos" in out, out
-        assert torqued and not any(torque_on(port))
-        assert not find_locks(tmp_path / "estop")
+    process = start(port, tmp_path)
+    with ending(process):
+        process.send_signal(signal.SIGSTOP)
+        code = main(["estop", "--latch", str(tmp_path / "estop"), "--wait", "60"])
+        out = capsys.readouterr().out
+        assert f"(process {process.pid}) does not obey: it is ended" in out
+        process.communicate(timeout=20)
+        assert process.returncode == -signal.SIGKILL
+    assert code == 0 and "torque is off in all servos" in out, out
+    assert not any(torque_on(port))
+    assert not find_locks(tmp_path / "estop")

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snake_gym.config import ConfigError, build
 from snake_gym.hardware.bus.protocol import ServoError
 from snake_gym.hardware.safety.checks import CommandGate, HealthMonitor, SafetyLimits, ServoHealth, StallLimits
 
@@ -153,16 +152,3 @@ def test_loads_at_the_turning_points_of_a_gait_are_no_stall() -> None:
         rate, load = (0.0, 1.0) if turning else (1.0, 0.3)
         _, reason = monitor.check(health(load=np.full(1, load), rate=np.full(1, rate), n=1), DT)
         assert reason is None
-
-
-@pytest.mark.parametrize(
-    ("settings_", "message"),
-    [
-        ({"max_speed_rad_s": math.nan}, "max_speed_rad_s"),
-        ({"min_voltage_v": 31.0, "max_voltage_v": 30.0}, "min < max"),
-        ({"stall_time_s": 1.0}, "safety.stall_time_s is not a setting; did you mean 'stall.time_s'"),
-    ],
-)
-def test_bad_limits_are_named(settings_: dict[str, float], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        build(SafetyLimits, settings_, "safety")
