@@ -132,7 +132,14 @@ def describe_type(tp: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(describe_type(member) for member in args)
     if origin is Annotated:
-        return f"{describe_type(args[0])} {_describe_range(tp)}".rstrip()
+        whole, found = describe_type(args[0]), bounds(tp)
+        if args[0] in (int, float):
+            return f"{whole} {_describe_range(tp)}".rstrip()
+        words = (("min_length", "at least"), ("max_length", "at most"))
+        size = "".join(f" of {text} {found[name]}" for name, text in words if name in found)
+        return whole.replace("a list", f"a list{size}", 1) + (
+            f" of the form {found['pattern']}" if "pattern" in found else ""
+        )
     if origin is Literal:
         return ("one of " if len(args) > 1 else "") + ", ".join(show(arg) for arg in args)
     if (origin or tp) is list or (origin is tuple and args[-1] is Ellipsis):
@@ -149,12 +156,11 @@ def describe_type(tp: Any) -> str:
 
 
 def bounds(tp: Any) -> dict[str, Any]:
-    """Return the bounds of an annotated number, as given to ``Field``: ``ge``, ``gt``, ``le``, ``lt``, and
-    ``allow_inf_nan`` if it may be infinite."""
+    """Return the bounds of an annotated number, list or text by name, as given to ``Field``."""
     found: dict[str, Any] = {}
     for extra in typing.get_args(tp)[1:] if typing.get_origin(tp) is Annotated else ():
         for one in getattr(extra, "metadata", ()):
-            names = ("ge", "gt", "le", "lt", "allow_inf_nan")
+            names = ("ge", "gt", "le", "lt", "allow_inf_nan", "min_length", "max_length", "pattern")
             found |= {name: getattr(one, name) for name in names if getattr(one, name, None) is not None}
     return found
 

@@ -114,7 +114,7 @@ USUAL = "standard"
 class ObservationConfig(Settings):
     """What a policy sees, and what its critic sees besides in training."""
 
-    columns: tuple[str, ...] = (USUAL,)
+    columns: Annotated[tuple[str, ...], pydantic.Field(min_length=1)] = (USUAL,)
     """Columns in order; ``standard`` stands for those of the table above and the task's."""
     history: Annotated[int, pydantic.Field(ge=1, le=64)] = 1
     """Number of control steps that an observation shows, newest first; the first of an episode stands for earlier."""
@@ -122,8 +122,6 @@ class ObservationConfig(Settings):
     """Truth for critics, by the names of the table above; with any, observations are {policy, privileged}."""
 
     def check(self) -> None:
-        if not self.columns:
-            raise ValueError(f"columns is empty; expected at least one, such as {USUAL}")
         for i, column in enumerate(self.columns):
             if column != USUAL:
                 find_column(column, f"columns[{i}]")

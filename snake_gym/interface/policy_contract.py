@@ -33,13 +33,9 @@ _SEAL = "sha256"
 class WeightsFile(Settings):
     """The file that holds the weights, in the contract's folder."""
 
-    file: str
+    file: Annotated[str, pydantic.Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*\.safetensors$")]
     n_bytes: int
     sha256: str
-
-    def check(self) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\.safetensors", self.file):
-            raise ValueError(f"file is {self.file!r}; expected a plain file name that ends in .safetensors")
 
 
 class ObservationContract(Settings):

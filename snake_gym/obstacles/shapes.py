@@ -75,17 +75,17 @@ class Wall(Settings):
 class Polygon(Settings):
     """Convex polygon; corners in order, either way round."""
 
-    points: tuple[tuple[Place, Place], ...]
-    """Corners [x, y] [m] in order, at least three."""
+    points: Annotated[tuple[tuple[Place, Place], ...], Field(min_length=3)]
+    """Corners [x, y] [m] in order."""
 
     def check(self) -> None:
-        corners = np.array(self.points, dtype=np.float64).reshape(-1, 2)
+        corners = np.array(self.points, dtype=np.float64)
         edges = np.roll(corners, -1, axis=0) - corners
         following = np.roll(edges, -1, axis=0)
         cross = edges[:, 0] * following[:, 1] - edges[:, 1] * following[:, 0]
         turns = np.arctan2(cross, (edges * following).sum(axis=1))
         # At every corner the same way, and once round in all; an edge of length 0 turns nowhere.
-        is_convex = len(corners) > 2 and np.abs(np.sign(turns).sum()) == len(corners)
+        is_convex = np.abs(np.sign(turns).sum()) == len(corners)
         if not is_convex or np.abs(turns).min() < 1e-9 or abs(turns.sum()) > 3.0 * math.pi:
             raise ValueError(
                 f"points is {list(self.points)}; expected the corners [x, y] of a convex polygon in order, once round"

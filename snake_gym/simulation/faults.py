@@ -109,8 +109,6 @@ class FaultDistribution(Settings):
         check_order(self, "n_min", "n_max")
         check_order(self, "onset_min_s", "onset_max_s")
         check_spreads(self)
-        if not self.kinds:
-            raise ValueError(f"{self.group}.kinds is empty; expected some of {', '.join(self.known_kinds)}")
         for i, kind in enumerate(self.kinds):
             choose_registered(kind, self.known_kinds, f"{self.group}.kinds[{i}]")
 
@@ -227,7 +225,7 @@ class FaultConfig(FaultDistribution):
 
     n_max: Count = 3
     """Largest number of faults, at most the robot's joints; 0: none."""
-    kinds: tuple[str, ...] = ("locked",)
+    kinds: Annotated[tuple[str, ...], Field(min_length=1)] = ("locked",)
     """Each failed joint draws one of these: locked (held where it was), free (no power), weak (less torque), slow (less
     speed), offset (reference shifted), slipped (joint beside what the servo reads), rough (dry friction), loose
     (backlash that grows), overload (switches off when hot), misread (the servo's own encoder is wrong), silent (no

@@ -70,7 +70,7 @@ class EncoderFaultConfig(FaultDistribution):
     group = "encoder_faults"
     known_kinds = ("dead", "biased", "noisy")
 
-    kinds: tuple[EncoderFaultKind, ...] = ("dead",)
+    kinds: Annotated[tuple[EncoderFaultKind, ...], Field(min_length=1)] = ("dead",)
     """Each failed encoder draws one of these: dead (reading frozen, rate 0), biased, noisy."""
     events: tuple[EncoderFault, ...] = ()
     """A list of faults instead of drawn ones, each {joint, kind, onset_s, duration_s, bias_rad, noise_rad,

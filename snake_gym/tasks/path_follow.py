@@ -52,7 +52,7 @@ class FollowConfig(Settings):
 
     lookahead_m: Positive | None = None
     """How far ahead the target lies; None: a third of the robot's length. On closed paths at most one lap."""
-    preview_m: tuple[Ahead, ...] = (0.0, 0.5, 1.0)
+    preview_m: Annotated[tuple[Ahead, ...], Field(max_length=MOST_PREVIEWS)] = (0.0, 0.5, 1.0)
     """How far ahead the path's directions are shown, up to 8 of them; on closed paths at most one lap."""
     speed_m_s: Annotated[float, Field(ge=0.001, le=100.0)] | None = None
     """Wanted speed along the path, of the schedule; None: as fast as possible."""
@@ -64,10 +64,6 @@ class FollowConfig(Settings):
     """... with a cross-track error of at most this (root of the mean square over the episode)."""
     tracked_point: Point = "centre"
     """Point of the robot that is to stay on the path: centre (of mass), or head (the centre of the head link)."""
-
-    def check(self) -> None:
-        if len(self.preview_m) > MOST_PREVIEWS:
-            raise ValueError(f"follow.preview_m has {len(self.preview_m)} entries; expected at most {MOST_PREVIEWS}")
 
 
 class PathRewardConfig(Settings):

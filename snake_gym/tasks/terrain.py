@@ -47,7 +47,7 @@ class TerrainConfig(SpatialEnvConfig):
     climbed by ``climb_m``, or where the robot's centre has left the field.
     """
 
-    kinds: tuple[TerrainKind, ...] = ("grass", "rocks", "steps", "gaps")
+    kinds: Annotated[tuple[TerrainKind, ...], Field(min_length=1)] = ("grass", "rocks", "steps", "gaps")
     """Each episode draws one of these: flat, grass (smooth), rocks (blocks), steps, gaps (trenches), pole."""
     rough_m: Annotated[float, Field(ge=0.0, le=HIGHEST["rough_m"])] = 0.08
     """Highest grass or rock at difficulty 1."""
@@ -68,11 +68,6 @@ class TerrainConfig(SpatialEnvConfig):
     climb_m: Annotated[float, Field(ge=0.01, le=9.0)] = 1.0
     """Height to be gained on a pole, which is 10 m high."""
     course: CourseConfig = field(default_factory=lambda: CourseConfig(radius_m=0.3, max_turn_rad=0.8, n_targets=16))
-
-    def check(self) -> None:
-        super().check()
-        if not self.kinds:
-            raise ValueError(f"kinds is empty; expected some of {', '.join(KINDS)}")
 
     def load_robot(self) -> Any:
         """The spatial robot's specification, checked against the other settings, the size of the field among them."""

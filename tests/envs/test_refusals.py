@@ -49,7 +49,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("Waypoints", {"robot": {"preset": SERVO, "actuator": UNLIMITED}, **breaking("slow")}, "has no speed limit"),
     ("Waypoints", {"sensors": {"encoder_faults": {"n_max": 10}}}, "encoder_faults.n_max is 10; expected at most 9"),
     ("Waypoints", {"observation": {"history": 0}}, "history is 0; expected in [1, 64]"),
-    ("Waypoints", {"observation": {"columns": []}}, "columns is empty"),
+    ("Waypoints", {"observation": {"columns": []}}, "columns is []; expected a list of at least 1"),
     ("Waypoints", seen("joint_angel"), "did you mean 'joint_angle'"),
     ("Waypoints", seen("distance"), "named twice"),
     ("Waypoints", seen("range"), "it needs a task with obstacles"),

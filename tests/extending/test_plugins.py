@@ -174,7 +174,11 @@ def test_a_column_follows_the_others_and_is_checked(folder: Path) -> None:
     assert_same(obs[:-1], without, "the columns before it")
     assert obs[-1] == pytest.approx(0.5 * obs[:9].sum(), abs=1e-6)
     typo = r"columns\[0\] is 'crul'.*did you mean 'curl'"
-    for columns, message in ((["crul"], typo), (["curl", "curl"], "named twice"), ([], "columns is empty")):
+    for columns, message in (
+        (["crul"], typo),
+        (["curl", "curl"], "named twice"),
+        ([], "expected a list of at least 1"),
+    ):
         with pytest.raises(ConfigError, match=message):
             gym.make("SnakeGym/Waypoints-v0", observation={"columns": columns})
     with pytest.raises(ConfigError, match="the column 'phase' is taken"):

@@ -181,7 +181,7 @@ CHANGED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "unknown controller": (
         lambda c: c["action"]["settings"].update(controller={"kind": "zz"}), "does not fit this version of snake_gym",
     ),
-    "weights elsewhere": (lambda c: c["weights"].update(file="../policy.safetensors"), "expected a plain file name"),
+    "weights elsewhere": (lambda c: c["weights"].update(file="../policy.safetensors"), "expected text of the form"),
     "env of a module": (lambda c: c["env"].update(id="evil:SnakeGym/X-v0"), "expected the plain name of an env"),
     "another format": (lambda c: c.update(format="snake_gym policy file 9"), "its format is 'snake_gym policy file 9'"),
 }  # fmt: skip

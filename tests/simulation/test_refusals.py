@@ -47,7 +47,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (faults(onset_max_s=math.inf), "onset_max_s is inf"),
     (faults(duration_s=5.0, duration_max_s=4.0), "duration_s is 5, duration_max_s 4"),
     (faults(period_min_s=3.0), "period_min_s is 3, period_max_s 2"),
-    (faults(kinds=[]), "kinds is empty"),
+    (faults(kinds=[]), "expected a list of at least 1"),
     (faults(kinds=["lokced"]), "did you mean 'locked'"),
     (faults(weak_strength=[0.4, 0.2]), "weak_strength is [0.4, 0.2]; expected [low, high] with low <= high"),
     (faults(weak_strength=[0.4, 1.2]), "weak_strength[1] is 1.2"),

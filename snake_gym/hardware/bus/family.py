@@ -131,8 +131,8 @@ class ServoFamily(Settings):
     name: str
     registers: tuple[Register, ...]
     """Registers in the order of their addresses."""
-    models: tuple[ServoModel, ...]
-    baud_rates: tuple[PositiveCount, ...]
+    models: Annotated[tuple[ServoModel, ...], Field(min_length=1)]
+    baud_rates: Annotated[tuple[PositiveCount, ...], Field(min_length=1)]
     """Baud rates, in the order of their codes in ``baud_rate``."""
     writable_bauds: PositiveCount | None = None
     """Number of baud codes, from 0 on, that servos may be set to; None: all."""
@@ -155,8 +155,6 @@ class ServoFamily(Settings):
                 )
         if len(set(names)) != len(names):
             raise ValueError("registers have a name twice")
-        if not self.models or not self.baud_rates:
-            raise ValueError("models or baud_rates are empty; expected at least one of each")
         goal = [one.name for one in self.cover(GOAL)]
         if not set(goal) <= set(GOAL):
             raise ValueError(f"registers {', '.join(goal)} would be written with a goal; expected none but {GOAL}")

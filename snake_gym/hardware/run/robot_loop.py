@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from snake_gym.config import Settings
 from snake_gym.config.settings import Positive
@@ -36,15 +37,11 @@ from snake_gym.robot.spec import FloatArray
 class CourseConfig(Settings):
     """Targets of the robot."""
 
-    targets: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
+    targets: Annotated[tuple[tuple[float, float], ...], Field(min_length=1)] = ((1.0, 0.0),)
     """Targets in order, in the world frame of the pose source [m]."""
     radius_m: Positive = 0.1
     """Distance from the tracked point at which a target is reached."""
     tracked_point: Literal["centre", "head"] = "centre"
-
-    def check(self) -> None:
-        if not self.targets:
-            raise ValueError("targets is empty; expected at least one [x, y] [m]")
 
 
 class MeasuredCourse:

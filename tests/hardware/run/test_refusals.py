@@ -41,7 +41,7 @@ def task(name: str, **more: Any) -> dict[str, Any]:
         ({"safety": {"lost_after_s": 1e9}}, "lost_after_s is"),
         ({"safty": {}}, "did you mean 'safety'"),
         ({"robot": "resilient"}, "expected 'position'"),
-        ({"course": {"targets": []}}, "targets is empty; expected at least one"),
+        ({"course": {"targets": []}}, "targets is []; expected a list of at least 1"),
         ({"policy": POLICY, "course": {"tracked_point": "head"}}, "expected 'centre', as the policy"),
         ({"policy": POLICY, "robot": "robo_conda"}, "policy for n_links 10"),
         ({"policy": POLICY, "action": {"kind": "joint_reference"}}, "action is set beside policy"),
