@@ -43,6 +43,7 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
         (["--out", "/proc/no"], r"/proc/no cannot be written to"),
         (["--freeze", "--episodes", "2"], r"no other option than --config"),
         (["--rows", "3"], r"--rows goes with --replay"),
+        (["--replay", "none"], r"none does not exist; expected the folder"),
         (["--replay", "none", "--seed", "3"], r"--replay does not go with --"),
     ],
 )
