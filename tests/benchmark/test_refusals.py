@@ -54,7 +54,7 @@ def test_evaluate(words: list[str], told: str, tmp_path: Path, monkeypatch: pyte
     (Path("half") / "policy.json").write_text((Path(SHIPPED) / "policy.json").read_text())
     monkeypatch.setattr("snake_gym.benchmark.comparison.play_all", lambda *_: pytest.fail("played"))
     with pytest.raises(ConfigError, match=told) as caught:
-        evaluate.main([*([] if "--replay" in words else CC), "--no-pictures", *words])
+        evaluate.main([*([] if "--replay" in words else [*CC, "--no-pictures"]), *words])
     assert "\n" not in str(caught.value)
 
 
