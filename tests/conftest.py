@@ -23,7 +23,7 @@ settings.load_profile("repeatable")
 
 TESTS = Path(__file__).parent
 QUICK = (
-    "agents/test_display", "benchmark/test_statistics", "controllers/test_cc", "controllers/test_controllers",
+    "benchmark/test_statistics", "controllers/test_cc", "controllers/test_controllers",
     "controllers/test_fault_aware", "controllers/test_fault_detection", "controllers/test_guidance",
     "controllers/test_nominal_chain", "controllers/test_serpenoid", "controllers/test_sjc", "controllers/test_tuned",
     "hardware/bus/test_family", "hardware/bus/test_protocol", "hardware/calibration/test_calibration.py",

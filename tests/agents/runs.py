@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +29,14 @@ from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
 from snake_gym.envs.task_settings import build_env
 from tests.agents.copy_env import CopyEnv
 
+ROOT = Path(__file__).parents[2]
 SNAKE = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 4.0, "n_threads": 1}
 NETWORK = {"net_arch": [16], "log_std_init": -1.0}
 PPO = {"name": "PPO", "n_steps": 8, "batch_size": 64, "n_epochs": 2, "network": NETWORK}
+RECURRENT: dict[str, Any] = {
+    "name": "RecurrentPPO", "n_steps": 8, "batch_size": 64, "n_epochs": 1,
+    "network": {"net_arch": [8], "lstm_hidden_size": 6, "n_lstm_layers": 2},
+}  # fmt: skip
 SAC = {"name": "SAC", "buffer_size": 4000, "batch_size": 32, "learning_starts": 96, "network": {"net_arch": [16]}}
 
 
@@ -103,6 +112,22 @@ def resume_to_end(config: TrainConfig, path: Path, **kw: Any) -> Training:
     training.run()
     training.close()
     return training
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    """``train.py`` in a process and a session of its own."""
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / "train.py"), *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
+    )  # fmt: skip
+
+
+def wait_for(found: Callable[[], bool], process: subprocess.Popen[str], most_s: float = 900.0) -> None:
+    give_up = time.monotonic() + most_s
+    while not found():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
 
 
 def assert_same_state(a: Path, b: Path) -> None:

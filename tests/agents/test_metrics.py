@@ -54,24 +54,6 @@ def test_reward_terms_add_up_to_the_return_and_the_window_keeps_the_newest() -> 
     assert (columns["speed_m_s"] > 0).all()
 
 
-def test_episodes_that_end_while_ends_are_being_spread_do_not_count() -> None:
-    """Short first episodes would make every mean climb while the policy stays what it is."""
-    venv = Sb3VecEnv(make_waypoints(8, SETTINGS, AutoresetMode.SAME_STEP), stagger=True)
-    venv.seed(0)
-    venv.reset()
-    window = EpisodeWindow(8, 1000)
-    policy = Random()
-    lengths: list[int] = []
-    for _ in range(35):
-        venv.step(policy.predict(np.zeros((8, 1)))[0])
-        window.update(venv)
-        lengths += [] if venv.ends is None else venv.ends.lengths.tolist()
-    assert min(lengths) < 5
-    assert window.columns["length"].tolist() == [10.0] * (len(lengths) - 7)
-    terms = sum(values for name, values in window.columns.items() if name.startswith("reward/"))
-    assert np.allclose(terms, window.columns["return"], atol=1e-12)
-
-
 def test_the_score_of_any_task_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Waypoints, "score", "time_to_first_target_s")
     env = make_waypoints(2, SETTINGS, AutoresetMode.DISABLED)

@@ -12,13 +12,9 @@ from snake_gym.agents.policy_writer import LearnerPolicy
 
 from snake_gym.benchmark.evaluate import main as evaluate
 from snake_gym.interface.policy_file import load_policy
-from tests.agents.runs import run_to_end, small_config
+from tests.agents.runs import RECURRENT, run_to_end, small_config
 
 pytest.importorskip("sb3_contrib")
-RECURRENT: dict[str, Any] = {
-    "name": "RecurrentPPO", "n_steps": 8, "batch_size": 64, "n_epochs": 1,
-    "network": {"net_arch": [8], "lstm_hidden_size": 6, "n_lstm_layers": 2},
-}  # fmt: skip
 
 
 def test_the_policy_file_keeps_a_state_for_each_world(tmp_path: Path) -> None:

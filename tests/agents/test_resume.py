@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +13,7 @@ from snake_gym.agents.checkpoint import list_checkpoints, read_checkpoint
 from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import (
     PPO,
+    RECURRENT,
     SAC,
     assert_resumes,
     assert_same_state,
@@ -24,7 +21,9 @@ from tests.agents.runs import (
     resume_to_end,
     run_to_end,
     small_config,
+    start,
     stop_after,
+    wait_for,
     write_small,
 )
 
@@ -33,8 +32,6 @@ NORMALISE = {"normalise": {"observation": True, "reward": True}}
 PRIVILEGED = {"env": {"observation": {"history": 2, "privileged": ["true_velocity", "fault_kind"]}}}
 MIRRORED = {**PPO, "mirror": 0.25, "max_grad_norm": {"actor": 0.5, "critic": 1.0}, "target_kl": 0.05}
 OFTEN = {"log_every_steps": 1024, "eval": {"every_steps": 4096, "episodes": 4}, "checkpoint": {"every_steps": 512}}
-RECURRENT: dict[str, Any] = {"name": "RecurrentPPO", "n_steps": 8, "batch_size": 64, "n_epochs": 1,
-                             "network": {"net_arch": [8], "lstm_hidden_size": 6}}  # fmt: skip
 SCHEDULE = {"algorithm": {**PPO, "learning_rate": {"start": 1e-3, "end": 0.0}, "use_sde": True, "sde_sample_freq": 4}}
 
 
@@ -102,21 +99,10 @@ def test_other_algorithms_go_on_from_their_networks_and_normalisation(
     assert training.model.num_timesteps == 640 and load_policy(tmp_path / "run" / "policy" / "final")
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(ROOT / "train.py"), *arguments]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
-
-
 def finish(*arguments: str) -> None:
     process = start(*arguments)
     _, errors = process.communicate()
     assert process.returncode == 0, errors
-
-
-def wait_for_checkpoint(process: subprocess.Popen[str], run: Path, beyond: int = 0) -> None:
-    while not any(int(path.name[5:]) > beyond for path in list_checkpoints(run)):
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.02)
 
 
 @pytest.mark.slow
@@ -127,7 +113,7 @@ def test_sigkill_and_resume_ends_with_the_same_weights(tmp_path: Path) -> None:
     arguments = ["--config", str(tmp_path / "config.yaml"), "--run-dir", str(b)]
     for kill in range(2):
         process = start(*arguments, "--quiet")
-        wait_for_checkpoint(process, b, 4096 * kill)
+        wait_for(lambda done=4096 * kill: any(int(path.name[5:]) > done for path in list_checkpoints(b)), process)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert process.returncode == -signal.SIGKILL
@@ -142,7 +128,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(number: int, tmp_path: Path) -> Non
     write_small(tmp_path / "config.yaml", total_steps=10_000_000, **OFTEN)
     run = tmp_path / "run"
     process = start("--config", str(tmp_path / "config.yaml"), "--run-dir", str(run))
-    wait_for_checkpoint(process, run)
+    wait_for(lambda: bool(list_checkpoints(run)), process)
     process.send_signal(number)
     _, errors = process.communicate()
     assert process.returncode == 130

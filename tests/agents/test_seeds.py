@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +18,10 @@ from snake_gym.agents.run_folder import RunFolder
 
 from snake_gym.config import ConfigError
 from snake_gym.parallel import read_seeds
-from tests.agents.runs import assert_same_state, write_small
+from tests.agents.runs import assert_same_state, start, wait_for, write_small
 
 ROOT = Path(__file__).parents[2]
 OFTEN = {"log_every_steps": 1024, "eval": {"every_steps": 2048, "episodes": 4}, "checkpoint": {"every_steps": 256}}
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, str(ROOT / "train.py"), *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
-    )  # fmt: skip
 
 
 def trainings(run: Path) -> list[int]:
@@ -42,31 +34,17 @@ def trainings(run: Path) -> list[int]:
     return found
 
 
-def wait_for(found: Callable[[], bool], process: subprocess.Popen[str], most_s: float = 900.0) -> None:
-    give_up = time.monotonic() + most_s
-    while not found():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
-
-
 @pytest.mark.check
 @pytest.mark.parametrize(("text", "seeds"), [("3", (0, 1, 2)), ("0,1,7", (0, 1, 7)), ("7,", (7,))])
 def test_seeds_are_a_number_or_a_list(text: str, seeds: tuple[int, ...]) -> None:
     assert read_seeds(text) == seeds
 
 
-@pytest.mark.check
-@pytest.mark.parametrize("text", ["0", "", "1,,2", "1.5", "2,2", "1000000"])
-def test_other_seeds_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"--seeds"):
-        read_seeds(text)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--seeds", "2", "--seed", "1"], "--seeds goes with neither --seed nor --resume"),
+        (["--seeds", "2,2"], "--seeds is "),
         (["--jobs", "2"], "--jobs and --ray go with --seeds"),
         (["--seeds", "2", "--jobs", "0"], "--jobs is 0; expected at least 1"),
         (["--seeds", "2", "--set", "algorithm.gama=1"], "gama is not a setting"),

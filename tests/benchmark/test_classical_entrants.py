@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.benchmark.runner import play, roll
+from snake_gym.benchmark.runner import roll
 from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
 from snake_gym.config import dump_yaml
 from snake_gym.controllers import make_controller
@@ -47,14 +47,3 @@ def test_a_classical_entrant_steers_by_what_its_file_says(kind: str, env_id: str
         pass
     np.testing.assert_allclose(made.core.robot.state.centre_xy, driven_by_hand(config, settings), atol=1e-9)
     assert np.abs(made.core.robot.state.centre_vel).max() > 1e-3
-
-
-def test_the_tracked_point_matters(tmp_path: Path) -> None:
-    rows = []
-    for point in ("centre", "head"):
-        dump_yaml({"controller": {"kind": "cc", "tracked_point": point}}, tmp_path / "cc.yaml")
-        env = {"time_limit_s": 10.0}
-        config = BenchmarkConfig(env_id="SnakeGym/ObstacleField-v0", episodes=EPISODES, seed=SEED, env=env)
-        entrant = classical_entrant(f"cc={tmp_path / 'cc.yaml'}", config)
-        rows.append(play(entrant, make_scenarios(config)).columns["progress_m"])
-    assert np.abs(rows[0] - rows[1]).max() > 1e-3

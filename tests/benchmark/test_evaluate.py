@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from snake_gym.benchmark import evaluate
-from snake_gym.benchmark.scenarios import named_policies
-from snake_gym.config import ConfigError, dump_yaml
+from snake_gym.config import dump_yaml
 from tests.agents.runs import untrained
 
 ROOT = Path(__file__).parents[2]
@@ -46,9 +45,6 @@ def test_policies_played_side_by_side_have_the_rows_of_one_process(settings: Pat
         assert run("--config", settings, "--no-pictures", "--out", out, *words) == 0
         found[name] = (out / "episodes.csv").read_bytes()
     assert found["alone"] == found["jobs"] == found["again"]
-    (tmp_path / "cc.yaml").unlink()
-    with pytest.raises(ConfigError, match=r"cc\.yaml does not exist"):
-        run("--config", settings, "--no-pictures", "--out", tmp_path / "other", "--jobs", 2)
 
 
 def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,22 +100,10 @@ def test_json_alone_goes_to_standard_output(settings: Path, tmp_path: Path, caps
     assert not (tmp_path / "out" / "replay.html").exists()
 
 
-def test_several_settings_follow_one_set_and_one_scenario_is_no_scenarios(
-    settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assignments = ("--set", "episodes=1", "env.time_limit_s=2", "--set", "resamples=100")
-    run("--config", settings, "--out", tmp_path / "out", "--no-pictures", *assignments)
-    assert "1 scenario of 2 s, mean of each policy" in capsys.readouterr().out
-
-
-@pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def test_a_learned_policy_plays_against_the_controllers(settings: Path, tmp_path: Path) -> None:
     """An untrained policy on top of SJC, which does what SJC does."""
     action = {"kind": "residual", "controller": {"kind": "sjc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}
-    return untrained(tmp_path_factory.mktemp("run"), {"action": action}, still=True)
-
-
-def test_a_learned_policy_plays_against_the_controllers(settings: Path, tmp_path: Path, learned: Path) -> None:
+    learned = untrained(tmp_path / "run", {"action": action}, still=True)
     run("--config", settings, "--policy", f"ppo={learned}", "--out", tmp_path / "out", "--json", tmp_path / "r.json")
     results = json.loads((tmp_path / "r.json").read_text())
     assert results["learned"] == "ppo"
@@ -161,8 +145,3 @@ def test_a_mistake_ends_with_code_2_and_without_a_traceback(tmp_path: Path) -> N
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert "fauts" in done.stderr
-
-
-def test_a_policy_without_a_name_is_called_after_its_path() -> None:
-    given = ["runs/mine", "runs/a/best.zip", "x=runs/a=b"]
-    assert named_policies(given) == {"mine": "runs/mine", "best": "runs/a/best.zip", "x": "runs/a=b"}

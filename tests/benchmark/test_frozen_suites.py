@@ -12,10 +12,7 @@ import pytest
 from snake_gym.benchmark import evaluate
 from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Variant, make_scenarios
-from snake_gym.benchmark.variants import variant_entrant
 from snake_gym.config import ConfigError, dump_yaml, load_yaml
-
-SHIPPED = Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints"
 
 
 @pytest.fixture
@@ -88,14 +85,6 @@ def test_variants_play_under_their_own_conditions(suite: Path, tmp_path: Path) -
     assert np.abs(found["shaken"] - found["cc"]).max() > 1e-3
 
 
-def test_the_dither_of_a_world_does_not_depend_on_its_batch(suite: Path) -> None:
-    config = BenchmarkConfig(episodes=4, env={"time_limit_s": 4.0})
-    scenarios = make_scenarios(config)
-    entrant = variant_entrant("shaken", Variant(controller="cc", dither_rad=0.1), config)
-    whole, part = play(entrant, scenarios), play(entrant, scenarios, rows=[1, 3])
-    np.testing.assert_array_equal(whole.columns["progress_m"][[1, 3]], part.columns["progress_m"])
-
-
 def test_rows_of_variants_are_checked_like_others(suite: Path, capsys: Any) -> None:
     controller = load_yaml(suite)["controllers"][0].partition("=")[2]
     variant = (
@@ -104,12 +93,3 @@ def test_rows_of_variants_are_checked_like_others(suite: Path, capsys: Any) -> N
     assert run(suite, "--set", f"variants={variant}") == 0
     assert evaluate.main(["--replay", str(suite.parent / "out"), "--rows", "2"]) == 0
     assert "6 of 6 rows are equal" in capsys.readouterr().out
-
-
-def test_a_policy_from_before_there_was_a_next_target_plays_where_it_is_shown() -> None:
-    config = BenchmarkConfig(
-        env={"course": {"lookahead": 1}}, episodes=2, controllers=(), policies={"ppo": str(SHIPPED)}
-    )
-    scenarios = make_scenarios(config)
-    (entrant,) = evaluate.make_entrants(config, scenarios)
-    assert entrant.env_settings["course"]["lookahead"] == 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.benchmark.tuning import Search, TuningConfig, describe_score, objective, score_of
+from snake_gym.benchmark.tuning import Search, TuningConfig, objective, score_of
 
 LIMIT = 60.0
 
@@ -34,10 +34,6 @@ def test_no_time_makes_up_for_one_success_in_the_largest_search() -> None:
     fast = objective(infos([True] * (n - 1) + [False], [1e-3] * n, [1.0] * n), "is_success", LIMIT)
     slow = objective(infos([True] * n, [LIMIT] * n, [1.0] * n), "is_success", LIMIT)
     assert slow.mean() > fast.mean()
-
-
-def test_scores_are_written_as_what_they_are() -> None:
-    assert (describe_score(0.934, "is_success"), describe_score(3.456, "progress_m")) == ("93.4 %", "3.46 m")
 
 
 SETTINGS: dict[str, Any] = {"n_threads": 1, "time_limit_s": 20.0, "field": {"goal_distance_m": 0.8, "difficulty": 0.2}}

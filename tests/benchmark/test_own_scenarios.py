@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from snake_gym.benchmark import evaluate, runner
-from snake_gym.benchmark.comparison import entrant_notes
 from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
-from snake_gym.config import ConfigError, dump_yaml, load_yaml, merge
+from snake_gym.config import ConfigError, dump_yaml, merge
 from tests.agents.runs import untrained
 
 ROOT = Path(__file__).parents[2]
@@ -129,19 +128,6 @@ def test_another_task_is_not_mixed_with_the_config_s_settings(policies: Path, tm
     assert make_scenarios(switched).env_id == FIELD
 
 
-def test_shipped_benchmarks_are_their_env_files() -> None:
-    same = ("obstacle_field", "path_follow", "velocity", "escape")
-    for benchmark, env in (("demo", "locked_joints"), *zip(same, same, strict=True)):
-        content = load_yaml(ROOT / f"configs/benchmark/{benchmark}.yaml")
-        assert content["env_file"] == f"configs/env/{env}.yaml"
-        own = content.get("env", {})  # thresholds of success alone
-        assert all(key.startswith("success_") for group in own.values() for key in group)
-        config = config_of("--config", ROOT / f"configs/benchmark/{benchmark}.yaml")
-        settings = merge(load_yaml(ROOT / f"configs/env/{env}.yaml"), own)
-        assert (config.env_file, {**config.env, "robot": config.robot}) == (None, settings)
-        assert 1_000_000 <= config.seed < config.seed + config.episodes <= 2_000_000 and config.episodes >= 256
-
-
 def test_a_policy_at_home_needs_no_word_and_one_away_gets_it(policies: Path, tmp_path: Path) -> None:
     assert play(tmp_path, "--policy", f"ppo={SHIPPED}", "--controllers", "cc")["notes"] == []
     away = ["--policy", f"mine={policies}/free", "--controllers", "none"]
@@ -150,20 +136,6 @@ def test_a_policy_at_home_needs_no_word_and_one_away_gets_it(policies: Path, tmp
     heavier = ["--set", "robot={preset: resilient_servo, link_mass_kg: 1.5, joint_limit_rad: 1.2}"]
     (note,) = play(tmp_path, "--policy", f"ppo={SHIPPED}", "--controllers", "none", *heavier)["notes"]
     assert note == "ppo: plays on a changed resilient_servo: link_mass_kg 1.5 for 1, joint_limit_rad 1.2 for 1.5708"
-
-
-def test_gaits_of_another_robot_task_or_env_are_noted_together() -> None:
-    changed = {"preset": "resilient_servo", "link_mass_kg": 1.5}
-    config = BenchmarkConfig(
-        robot=changed, env_id=FIELD, env_file="configs/env/obstacle_field.yaml", env={"time_limit_s": 30.0}
-    )
-    notes = entrant_notes([classical_entrant(kind, config) for kind in ("sjc", "cc")])
-    assert notes == [
-        "sjc, cc: plays on a changed resilient_servo: link_mass_kg 1.5 for 1",
-        f"sjc, cc: tuned in {WAYPOINTS}, plays in {FIELD}: faults.n_max 2 for 3, time_limit_s 30 for 60",
-    ]
-    at_home = BenchmarkConfig(env_file="configs/env/locked_joints.yaml")
-    assert entrant_notes([classical_entrant(kind, at_home) for kind in ("sjc", "cc", "cpg", "fault_aware")]) == []
 
 
 def test_a_benchmark_shows_nobody_the_truth() -> None:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from snake_gym.benchmark.policy_fit import column_fault, layout_in
-from snake_gym.envs import DEFAULT_ENV
+from snake_gym.benchmark.policy_fit import column_fault
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.presets import RESILIENT_SERVO
 
 
 def layout(spec: Any = RESILIENT_SERVO, **changes: Any) -> ObservationLayout:
     return ObservationLayout(spec, 9, **{"has_phase": True, "point": "centre", **changes})
-
-
-def test_settings_of_no_env_have_no_layout() -> None:
-    assert layout_in(DEFAULT_ENV, {"pasture": 1}) is None
 
 
 def test_columns_of_equal_number_that_mean_something_else_are_a_fault() -> None:

@@ -43,6 +43,7 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
         (["--out", "/proc/no"], r"/proc/no cannot be written to"),
         (["--freeze", "--episodes", "2"], r"no other option than --config"),
         (["--rows", "3"], r"--rows goes with --replay"),
+        (["--replay", "none"], r"none does not exist; expected the folder"),
         (["--replay", "none", "--seed", "3"], r"--replay does not go with --"),
     ],
 )
@@ -53,7 +54,7 @@ def test_evaluate(words: list[str], told: str, tmp_path: Path, monkeypatch: pyte
     (Path("half") / "policy.json").write_text((Path(SHIPPED) / "policy.json").read_text())
     monkeypatch.setattr("snake_gym.benchmark.comparison.play_all", lambda *_: pytest.fail("played"))
     with pytest.raises(ConfigError, match=told) as caught:
-        evaluate.main([*([] if "--replay" in words else CC), "--no-pictures", *words])
+        evaluate.main([*([] if "--replay" in words else [*CC, "--no-pictures"]), *words])
     assert "\n" not in str(caught.value)
 
 

@@ -95,21 +95,6 @@ def test_code_is_played_only_if_it_is_given(
         replay(results, "--rows", "12", "--policy", f"mine={tmp_path}/another")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--replay", "{}", "--policy", "cc=x"], "--policy is 'cc'; expected one of mine"),
-        (["--replay", "{}/none"], "results/none does not exist; expected the folder"),
-        (["--table", "{}/list.json"], "list.json has no policies, score"),
-    ],
-)
-def test_mistakes_are_named_in_one_line(options: list[str], message: str, results: Path) -> None:
-    (results / "list.json").write_text("[]")
-    with pytest.raises(ConfigError, match=message) as caught:
-        evaluate.main([text.format(results) for text in options])
-    assert "\n" not in str(caught.value)
-
-
 def test_results_of_several_people_stand_in_one_table(
     theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import shutil
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 import snake_gym
 from snake_gym.benchmark import runner
 from snake_gym.benchmark.report import ROW_COLUMNS, rows_csv
-from snake_gym.benchmark.runner import INFO_COLUMNS, fingerprint, play, play_all
+from snake_gym.benchmark.runner import INFO_COLUMNS, play, play_all
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, make_scenarios
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.tables import INFO_NOTES
@@ -101,13 +100,6 @@ def test_finished_policies_are_not_played_again(
         for name, values in before.columns.items():
             np.testing.assert_array_equal(values, after.columns[name])
         np.testing.assert_array_equal(before.sample_progress_m, after.sample_progress_m)
-
-
-def test_rows_of_another_numba_have_another_key(scenarios: Scenarios, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, found = fingerprint(entrant(), scenarios), metadata.version
-    assert fingerprint(entrant(), scenarios) == before
-    monkeypatch.setattr(metadata, "version", lambda name: "0.0" if name == "numba" else found(name))
-    assert fingerprint(entrant(), scenarios) != before
 
 
 def test_rows_of_another_code_have_another_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

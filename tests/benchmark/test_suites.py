@@ -12,7 +12,6 @@ import pytest
 
 from snake_gym.benchmark.runner import Episodes, join_plays, play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, make_scenarios
-from snake_gym.config import ConfigError
 from snake_gym.envs import DEFAULT_ENV
 from tests.test_docs import suites
 
@@ -61,17 +60,6 @@ def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
             expected = float(told[entrant.name].columns[column][row])
             if column != "energy_j":  # stored before work was counted within a step
                 assert float(again[column][0]) == pytest.approx(expected, rel=2e-3, abs=2e-3), (entrant.name, column)
-
-
-def test_the_random_policy_is_a_reference_whose_worlds_do_not_depend_on_their_batch() -> None:
-    program = suites()
-    config = BenchmarkConfig(episodes=3, controllers=(), env={"time_limit_s": 4.0})
-    scenarios = make_scenarios(config)
-    (random,) = program.entrants_of(config, scenarios, {})
-    assert (random.name, random.kind) == ("random", "reference")
-    progress = play(random, scenarios).columns["progress_m"]
-    np.testing.assert_array_equal(play(random, scenarios, rows=[2]).columns["progress_m"], progress[2:])
-    assert np.unique(progress).size == 3
 
 
 def test_the_planner_is_a_classical_row_of_every_waypoints_suite_and_leads_are_over_the_best_row() -> None:
@@ -155,11 +143,6 @@ def test_a_seed_that_plays_joins_the_others_of_its_policy(tmp_path: Path) -> Non
     assert ppo.plays("progress_m").tolist() == [[8.0, 2.5, 3.5, 1.5], [7.1, 2.1, 3.1, 1.1], [6.0, 2.2, 3.2, 1.2]]
     path.write_text(program.rows_text(about | {"trainings": names}, results))
     assert program.read_suite(path).results[1].shape == (3, 4)
-
-
-def test_a_suite_that_is_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"'resilence'.*'resilience'"):
-        suites().main(["--only", "resilence", "--out", str(tmp_path)])
 
 
 @pytest.mark.slow

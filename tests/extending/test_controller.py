@@ -14,8 +14,8 @@ import pytest
 from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
 from snake_gym.benchmark.tuning import Search, TuningConfig
-from snake_gym.config import ConfigError, dump_yaml
-from snake_gym.controllers import CONTROLLERS, make_controller
+from snake_gym.config import dump_yaml
+from snake_gym.controllers import CONTROLLERS
 from snake_gym.robot.catalogue import load_robot
 from tests.extending.test_plugins import example
 
@@ -63,17 +63,6 @@ def test_a_gait_is_tuned_and_then_takes_part_in_an_evaluation() -> None:
     config = BenchmarkConfig(episodes=3, env=env)
     entrant = classical_entrant("mine=tuned.yaml", config)
     assert play(entrant, make_scenarios(config)).columns["progress_m"].shape == (3,)
-
-
-@pytest.mark.usefixtures("gait")
-def test_a_gait_is_named_where_another_is_not_known_and_its_ranges_hold() -> None:
-    spec = load_robot("resilient_servo")
-    with pytest.raises(ConfigError, match=r"controller.kind is 'my_gate'; expected one of .* did you mean 'my_gait'"):
-        make_controller("my_gate", spec)
-    with pytest.raises(ConfigError, match=r"controller.head_share is 2; expected in \[0, 1\]"):
-        make_controller({"kind": "my_gait", "head_share": 2}, spec)
-    with pytest.raises(ConfigError, match="controller my_gait has no tuned parameters for robot resilient_servo"):
-        make_controller({"tuned": "my_gait"}, spec)
 
 
 @pytest.mark.usefixtures("gait", "robot")

@@ -25,20 +25,22 @@ ENV = {"time_limit_s": 2.0, "action": RESIDUAL, "robot": "resilient_servo", "fau
 OPTIONS = ["--controllers", "none", "--episodes", "3", "--set", "resamples=100", "--no-pictures", "--out", "out"]
 
 
+def forget(folder: Path) -> None:
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(folder)):
+            del sys.modules[name]
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working folder with the settings of an env; its modules and those of other tests are forgotten."""
     monkeypatch.chdir(tmp_path)
-    elsewhere = str(tmp_path.parent.parent)
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry and not entry.startswith(elsewhere)])
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None)).startswith(elsewhere):
-            monkeypatch.delitem(sys.modules, name)
+    elsewhere = tmp_path.parent.parent
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry and not entry.startswith(str(elsewhere))])
+    forget(elsewhere)
     dump_yaml(ENV, tmp_path / "env.yaml")
     yield tmp_path
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
-            del sys.modules[name]
+    forget(tmp_path)
 
 
 def play(path: str, *options: str, env: bool = True) -> dict[str, Any]:
@@ -145,17 +147,73 @@ def test_a_wrong_function_is_named_in_one_line(text: str, message: str, folder: 
     assert "\n" not in str(caught.value)
 
 
+STILL = """
+import numpy as np
+from snake_gym.config import to_dict
+from snake_gym.envs import SnakeEnv, WaypointsConfig
+from snake_gym.interface.actions import ActionConfig
+
+class Still:
+    env_id = "SnakeGym/Waypoints-v0"
+    env_config = to_dict(WaypointsConfig(action=ActionConfig(kind="gait"), time_limit_s=2.0))
+    digest = "1"
+    def __init__(self):
+        env = SnakeEnv(Still.env_id, config=Still.env_config)
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+    def act(self, n):
+        return np.zeros((n, 4), np.float32)
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        return self.act(len(observation)), state
+"""
+
+
+def energy(path: str) -> float:
+    return float(play(path, env=False)["policies"]["p"]["energy_j"])
+
+
+def test_results_of_one_class_are_never_shown_as_those_of_another(folder: Path) -> None:
+    wave = "class Wave(Still):\n    def act(self, n): return np.tile(np.float32([0.2, 0.3, 0.4, 0.0]), (n, 1))\n"
+    (folder / "two.py").write_text(f"{STILL}\n{wave}")
+    still, waving = energy("two.py:Still"), energy("two.py:Wave")
+    assert waving != still
+    assert (energy("two.py:Still"), energy("two.py:Wave")) == (still, waving)
+
+
+def test_an_edited_file_or_base_class_is_played_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "base.py").write_text(STILL)
+    (folder / "mine.py").write_text("from base import Still\nclass Mine(Still):\n    pass\n")
+    monkeypatch.syspath_prepend(folder)
+    before = energy("mine.py:Mine")
+    forget(folder)
+    (folder / "base.py").write_text(STILL.replace("np.zeros((n, 4)", "np.full((n, 4), 0.3"))
+    assert energy("mine.py:Mine") != before
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("env_config = 3", r"its env_config is 3; expected Mapping"),
+        ("act = lambda self, n: np.full((n, 4), np.nan)", r"its action is nan at \[0, 0\]; expected finite numbers"),
+        ("act = lambda self, n: np.zeros((n, 5))", r"its action has shape \(3, 5\); expected \(3, 4\)"),
+        ("predict = lambda self, *_, **__: 3", r"its predict returned 3; expected \(actions, state\)"),
+        ("act = lambda self, n: {}['x']", r"its predict fails in line \d+: KeyError: 'x'"),
+    ],
+)
+def test_a_wrong_class_is_named_in_one_line(body: str, message: str, folder: Path) -> None:
+    (folder / "wrong.py").write_text(f"{STILL}\nclass Wrong(Still):\n    {body}\n")
+    with pytest.raises(ConfigError, match=rf"^policy p=wrong\.py:Wrong.*{message}"):
+        play("wrong.py:Wrong", env=False)
+
+
 # --- ONNX ------------------------------------------------------------------------------------------------------------
 
 
 def write_onnx(path: Path, weight: Any, batch: Any = "batch", **changes: Any) -> None:
     """A linear model: actions = observations @ weight.T; two outputs, as exports of SB3 policies have."""
-    names = {"input": "obs", "type": TensorProto.FLOAT, "extra_input": False, "external": False, **changes}
-    given = [helper.make_tensor_value_info(names["input"], names["type"], [batch, weight.shape[1]])]
-    if names["extra_input"]:
-        given.append(helper.make_tensor_value_info("h", TensorProto.FLOAT, [1]))
+    names = {"type": TensorProto.FLOAT, "external": False, **changes}
+    given = [helper.make_tensor_value_info("obs", names["type"], [batch, weight.shape[1]])]
     graph = helper.make_graph(
-        [helper.make_node("Gemm", [names["input"], "w"], ["out"], transB=1), helper.make_node("Abs", ["out"], ["v"])],
+        [helper.make_node("Gemm", ["obs", "w"], ["out"], transB=1), helper.make_node("Abs", ["out"], ["v"])],
         "g", given, [helper.make_tensor_value_info(n, names["type"], [batch, weight.shape[0]]) for n in ("out", "v")],
         [numpy_helper.from_array(weight.astype(helper.tensor_dtype_to_np_dtype(names["type"])), "w")],
     )  # fmt: skip
@@ -181,20 +239,17 @@ def test_an_onnx_model_plays(batch: Any, changes: dict[str, Any], folder: Path) 
 
 
 @pytest.mark.parametrize(
-    ("columns", "batch", "changes", "message"),
+    ("shape", "batch", "message"),
     [
-        (40, "n", {}, r"policy p has \(40,\) observations, these scenarios .* have \(41,\)"),
-        (41, 7, {}, r"takes obs tensor\(float\) \[7, 41\]; expected one input"),
-        (41, "n", {"extra_input": True}, r"takes obs .*, h tensor\(float\) \[1\]; expected one input"),
-        (41, "n", {"type": TensorProto.DOUBLE, "nan": True}, r"its action is nan at \[0, 0\]"),
-        (41, "n", {"rows": 8}, r"policy p has \(8,\) actions, these scenarios .* have \(9,\)"),
+        ((9, 40), "n", r"policy p has \(40,\) observations, these scenarios .* have \(41,\)"),
+        ((9, 41), 7, r"takes obs tensor\(float\) \[7, 41\]; expected one input"),
+        ((8, 41), "n", r"policy p has \(8,\) actions, these scenarios .* have \(9,\)"),
     ],
 )
 def test_a_wrong_onnx_model_is_named_in_one_line(
-    columns: int, batch: Any, changes: dict[str, Any], message: str, folder: Path
+    shape: tuple[int, int], batch: Any, message: str, folder: Path
 ) -> None:
-    weight = np.full((changes.pop("rows", 9), columns), np.nan if changes.pop("nan", False) else 0.0, np.float32)
-    write_onnx(folder / "policy.onnx", weight, batch, **changes)
+    write_onnx(folder / "policy.onnx", np.zeros(shape, np.float32), batch)
     with pytest.raises(ConfigError, match=message) as caught:
         play("policy.onnx")
     assert "\n" not in str(caught.value)

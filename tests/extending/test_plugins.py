@@ -146,12 +146,8 @@ def test_a_name_is_taken_once_and_a_bad_one_leaves_nothing_behind(folder: Path) 
     for taken in (*registry.TASKS, registry.REAL, "CartPole-v1"):
         with pytest.raises(ConfigError, match=f"the name '{taken}' of a task is taken"):
             snake_gym.register_task(taken)(type("Another", (config_type,), {}))
-    for bad in ("Mine/Away", "evil:Mine/Away-v0", "a/b/c-v0", ""):
-        with pytest.raises(ConfigError, match=r"the name of a task is .*; expected the plain name of an env"):
-            snake_gym.register_task(bad)
-    with pytest.raises(ConfigError, match="expected a dataclass that inherits from EnvConfig"):
-        snake_gym.register_task("Mine/Int-v0")(int)
-    snake_gym.register_task("Mine/Later-v0")(config_type)
+    with pytest.raises(ConfigError, match=r"the name of a task is .*; expected the plain name of an env"):
+        snake_gym.register_task("evil:Mine/Away-v0")
     snake_gym.load_plugins("curl.py")
     (folder / "curl2.py").write_text(EXAMPLES["curl.py"])
     with pytest.raises(ConfigError, match=r"curl2.py: the column 'curl' of curl is taken"):
@@ -173,16 +169,8 @@ def test_a_column_follows_the_others_and_is_checked(folder: Path) -> None:
     obs, without = env.reset(seed=4)[0], plain.reset(seed=4)[0]
     assert_same(obs[:-1], without, "the columns before it")
     assert obs[-1] == pytest.approx(0.5 * obs[:9].sum(), abs=1e-6)
-    typo = r"columns\[0\] is 'crul'.*did you mean 'curl'"
-    for columns, message in (
-        (["crul"], typo),
-        (["curl", "curl"], "named twice"),
-        ([], "expected a list of at least 1"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            gym.make("SnakeGym/Waypoints-v0", observation={"columns": columns})
-    with pytest.raises(ConfigError, match="the column 'phase' is taken"):
-        snake_gym.register_column("phase", "1", "mine")
+    with pytest.raises(ConfigError, match=r"columns\[0\] is 'crul'.*did you mean 'curl'"):
+        gym.make("SnakeGym/Waypoints-v0", observation={"columns": ["crul"]})
 
 
 def test_a_kind_of_fault_acts_on_its_joints_from_its_onset_on(folder: Path) -> None:
@@ -205,8 +193,6 @@ def test_a_kind_of_fault_acts_on_its_joints_from_its_onset_on(folder: Path) -> N
     of_kind = faults.kind == FAULT_CODES["worn"]
     assert 30 < of_kind.sum() < 70 and (faults.strength[of_kind] == 0.5).all()
     assert drawn.infos()["n_failed_joints"].tolist() == [2] * 50
-    with pytest.raises(ConfigError, match="the kind of fault 'locked' is taken"):
-        snake_gym.register_fault_kind("locked")
 
 
 def test_a_saved_state_names_its_faults_whatever_the_order_of_the_plugins(folder: Path) -> None:
@@ -239,10 +225,6 @@ def test_a_saved_state_names_its_faults_whatever_the_order_of_the_plugins(folder
     [
         ([[0.0], [np.nan]], {}, r"the column odd of the observations is nan at \[1, 0\]"),
         ([0.0, 1.0], {"width": 2}, r"the column odd .* has shape \(2,\); expected \(2, 2\)"),
-        (None, {}, r"the column odd .* is null; expected numbers of shape \(2, 1\)"),
-        ([[0.0]] * 2, {"width": 1.5}, r"the width of column odd is 1.5; expected an integer"),
-        ([[0.0]] * 2, {"scale": np.nan}, r"the scale of column odd is nan"),
-        ([[0.0]] * 2, {"scale": 0.0}, r"the scale of column odd is 0"),
     ],
 )
 def test_a_column_gives_finite_numbers_of_its_width(
@@ -265,23 +247,10 @@ def test_a_column_of_ones_own_task_is_refused_in_others(folder: Path) -> None:
     assert env.reset(seed=1)[0].shape == (2,)
 
 
-def test_a_column_that_fails_is_named_with_its_error(folder: Path) -> None:
-    (folder / "boom.py").write_text(
-        "from snake_gym import register_column\n\n@register_column('boom', '1', 'x')\n"
-        "def boom(seen):\n    return seen.signals['nope']\n"
-    )
-    snake_gym.load_plugins("boom.py")
-    message = r"the column boom of the observations fails in line 5: KeyError: 'nope'"
-    with pytest.raises(ConfigError, match=message) as caught:
-        make_waypoints(2, config={"observation": {"columns": ["boom"]}}).reset(seed=0)
-    assert isinstance(caught.value.__cause__, KeyError)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('"progress": made', '"progress": made * np.nan', r"the reward term progress is nan at \[0\]"),
-        ('"progress": made', '"progress": made[:1]', r"the reward term progress has shape \(1,\); expected \(2,\)"),
         ('"progress": made, ', "", "reward terms are reached; expected progress, reached"),
         ("self.index > 0", "self.index", r"complete is array.*; expected True or False"),
         ('self.record["time_left"]}', 'self.record["time_left"] + np.inf}', "the task's signal time_left is inf"),
@@ -303,19 +272,14 @@ def test_a_task_gives_finite_terms_and_signals(old: str, new: str, message: str,
         ({"reference": [np.nan] * 2}, "the reference of fault kind odd is nan"),
         ({"torque_share": [0.5, 5.0]}, r"the torque_share of fault kind odd is 5; expected in \[0, 1\]"),
         ({"speed_share": [0.5, 0.0]}, r"the speed_share of fault kind odd is 0; expected in \(0, 1\]"),
-        ({"torque_share": [[0.5, 0.5]]}, r"the torque_share of fault kind odd has shape \(1, 2\)"),
-        (None, "fault kind odd gives null; expected a FaultEffect"),
     ],
 )
 def test_an_effect_of_a_fault_is_finite_and_its_shares_are_shares(effect: Any, message: str, folder: Path) -> None:
-    given = None if effect is None else fault_kinds.FaultEffect(**effect)
-    snake_gym.register_fault_kind("odd")(lambda joints: given)
+    snake_gym.register_fault_kind("odd")(lambda joints: fault_kinds.FaultEffect(**effect))
     core = make_waypoints(2, config={"faults": {"events": [{"joint": 3, "kind": "odd"}]}}).core
     core.reset(np.arange(2))
     with pytest.raises(ConfigError, match=message):
         core.step(np.zeros((2, 9)))
-    with pytest.raises(ConfigError, match=r"the strength of fault kind odd is 2; expected in \(0, 1\]"):
-        snake_gym.register_fault_kind("odd", strength=2.0)
 
 
 def test_a_speed_share_needs_a_speed_limit(folder: Path) -> None:
@@ -347,24 +311,24 @@ def test_a_policy_of_ones_own_is_evaluated_under_a_fault_of_ones_own(folder: Pat
     run(folder, *play, *worn, "--episodes", "3", "--set", "resamples=100", "--json", "result.json")
     assert "straight" in (folder / "result.json").read_text()
     assert "worn" in (folder / "runs" / "evaluation" / "replay.html").read_text()
-    with pytest.raises(ConfigError, match=r"straight.py has no Bent"):
-        evaluate.main(["--policy", "x=straight.py:Bent"])
 
 
 def test_the_function_of_the_page_plays_in_the_env_that_is_asked_for(folder: Path) -> None:
     (folder / "env.yaml").write_text("time_limit_s: 2.0\naction: {kind: gait}\n")
-    play = [
-        "-m",
-        "snake_gym",
-        "evaluate",
-        "--policy",
-        "steady=steady:make",
-        "--controllers",
-        "none",
+    play = ["-m", "snake_gym", "evaluate", "--policy", "steady=steady:make", "--controllers", "none"]
+    run(
+        folder,
+        *play,
         "--env",
         "env.yaml",
-    ]
-    run(folder, *play, "--episodes", "3", "--set", "resamples=100", "--no-pictures", "--json", "result.json")
+        "--episodes",
+        "3",
+        "--set",
+        "resamples=100",
+        "--no-pictures",
+        "--json",
+        "result.json",
+    )
     assert json.loads((folder / "result.json").read_text())["config"]["action"] == {"kind": "gait"}
 
 
@@ -401,27 +365,17 @@ def test_a_policy_plays_in_the_task_that_its_file_names_not_in_one_with_equal_se
 
 def test_a_plugin_that_is_not_there_or_takes_a_name_is_refused(folder: Path) -> None:
     (folder / "json.py").write_text("")
+    (folder / "broken.py").write_text("\nraise SystemExit(0)")
     for plugin, message in (
         ("reahc.py", "plugin reahc.py does not exist"),
-        ("", "plugin '' is no module that Python finds"),
-        ("..up", "plugin '..up' is no module that Python finds"),
         ("no_such_module", "plugin 'no_such_module' is no module that Python finds"),
         ("json.py", "another module named 'json' is loaded"),
+        ("broken.py", "broken.py fails in line 2: SystemExit: 0"),
     ):
         with pytest.raises(ConfigError, match=message):
             snake_gym.load_plugins(plugin)
-    for text, message in (
-        ("import no_such_library", "broken.py fails in line 1: ModuleNotFoundError: No module named 'no_such_library'"),
-        ("\nraise SystemExit(0)", "broken.py fails in line 2: SystemExit: 0"),
-        ("1 +", "broken.py fails: SyntaxError: invalid syntax"),
-    ):
-        (folder / "broken.py").write_text(text)
-        with pytest.raises(ConfigError, match=message):
-            snake_gym.load_plugins("broken.py")
-        assert "broken" not in sys.modules
+    assert "broken" not in sys.modules
     assert snake_gym.load_plugins(["curl.py", "curl.py"]) == (str(folder / "curl.py"),) * 2
-    with pytest.raises(ConfigError, match="expected a list"):
-        plugins.take_plugins({"plugins": "reach.py"}, "mine.yaml")
 
 
 def test_what_a_run_or_an_evaluation_left_behind_imports_nothing(folder: Path) -> None:
