@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from snake_gym.commands import play_robot as command
 from snake_gym.commands.keys import key_table
 from snake_gym.commands.play_robot import PANEL, WindowDriver, main
 from snake_gym.config import ConfigError
-from snake_gym.hardware.calibration.calibration import Calibration, ServoSettings, straight_chain
 from snake_gym.hardware.emulator.servo import EmulatedServo
 from snake_gym.hardware.safety.body import BodySample
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
@@ -28,7 +26,7 @@ from snake_gym.robot.presets import RESILIENT_SERVO
 from tests.hardware.emulate_servos import emulated
 from tests.hardware.patient import be_patient
 from tests.hardware.raw_driver import RawDriver
-from tests.hardware.rig import ending
+from tests.hardware.rig import ending, write_calibration
 
 pytest.importorskip("pygame")
 ROOT = Path(__file__).parents[2]
@@ -164,10 +162,7 @@ def test_a_window_that_loses_the_focus_makes_the_robot_stand(person: Any, tmp_pa
 
 
 def words_for(port: str, folder: Path) -> list[str]:
-    memory = EmulatedServo(1).memory
-    held = ServoSettings(**{one.name: memory.get(one.name) for one in fields(ServoSettings)})
-    joints = straight_chain(range(1, 10), 1.5).joints
-    Calibration(tuple(replace(joint, held=held) for joint in joints), "STS3215", 4096).save(folder / "snake.json")
+    write_calibration(folder / "snake.json", [EmulatedServo(one) for one in range(1, 10)])
     return [
         "cc", "--port", port, "--calibration", str(folder / "snake.json"), "--latch", str(folder / "estop"),
         "--log", "none", "--set", "safety.lost_after_s=5",

@@ -40,7 +40,7 @@ def converse(command: subprocess.Popen[str], robot: EmulatorProcess) -> None:
     said = ""
     while letter := command.stdout.read(1):
         said += letter
-        if said.endswith(("Enter: ", "(q: stop) ")):
+        if said.endswith(("Enter: ", "higher (u)? ")):
             answer = ""
             if asked := re.findall(r"(joint \d+) \(servo", said):
                 told = robot.wait_for(re.compile(rf"{asked[-1]} is bent").match, 60.0)
