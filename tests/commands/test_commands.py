@@ -77,16 +77,12 @@ def test_describe_tells_spaces_and_changed_settings(capsys: pytest.CaptureFixtur
 
 
 def test_an_unknown_env_or_setting_names_the_nearest() -> None:
-    command = "describe"
     with pytest.raises(ConfigError, match=r"'Waypont'.*did you mean 'Waypoints'"):
-        main([command, "Waypont"])
+        main(["describe", "Waypont"])
     with pytest.raises(ConfigError, match=r"faults.n_mx.*n_max"):
-        main([command, "Waypoints", "--set", "faults.n_mx=2"])
-    with pytest.raises(ConfigError, match=r"cross_track of .* no entries in SnakeGym/Waypoints-v0"):
-        main([command, "Waypoints", "--set", "observation.columns=[cross_track]"])
-    for name in ("SnakeGym/Real-v0", "Real", "real"):
-        with pytest.raises(ConfigError, match="snake-gym hardware"):
-            main([command, name])
+        main(["describe", "Waypoints", "--set", "faults.n_mx=2"])
+    with pytest.raises(ConfigError, match="snake-gym hardware"):
+        main(["describe", "Real"])
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,15 +29,6 @@ def test_the_oracle_itself_meets_closed_forms() -> None:
     assert PAIR.force(0.1 / math.sqrt(3.0) / math.cos(alpha), 1e5) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_lengths_satisfy_equation_8_of_the_paper() -> None:
-    # haghshenas2022 counts its joint angle the other way round and gives the right muscle.
-    h, w = 0.05, 0.025
-    for phi, (left, right) in zip(ANGLES, muscle_length(MUSCLE, ANGLES), strict=True):
-        for angle, length in ((-phi, right), (phi, left)):
-            squared = (2 * h**2 - 2 * w**2) * math.cos(angle) + 4 * h * w * math.sin(angle) + 2 * h**2 + 2 * w**2
-            assert length**2 == pytest.approx(squared, rel=1e-13)
-
-
 def test_lengths_levers_forces_and_torques_are_those_of_the_vector_model() -> None:
     length, lever = muscle_length(MUSCLE, ANGLES), muscle_lever(MUSCLE, ANGLES)
     pressure = np.random.default_rng(1).uniform(0.0, 3e5, (ANGLES.size, 2))
