@@ -42,18 +42,6 @@ def run_on_board(program: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_libraries_are_out_of_reach() -> None:
-    program = f"""
-for name in {ABSENT}:
-    try:
-        __import__(name)
-    except ModuleNotFoundError:
-        continue
-    print(name)
-"""
-    assert run_on_board(program) == ""
-
-
 SHIPPED = "agents/pretrained/resilient_servo_locked_joints"
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from papers.haghshenas2022.muscle_pair import muscle_force, muscle_length, muscle_lever, muscle_torque
-from snake_gym.config import ConfigError
 from snake_gym.robot.spec import MuscleSpec
 from tests.oracles.muscle_pair import MusclePair
 
@@ -46,13 +45,6 @@ def test_a_muscle_pulls_less_the_more_it_is_contracted_and_never_pushes() -> Non
     force = muscle_force(MUSCLE, length, np.full(200, 2e5))
     assert force.min() == 0.0 and (np.diff(force) >= 0.0).all()
     np.testing.assert_array_equal(force > 0.0, length > MUSCLE.shortest_m)
-
-
-def test_impossible_muscles_are_refused() -> None:
-    with pytest.raises(ConfigError, match="base_pressure_pa is 400000; expected at most max_pressure_pa, 300000"):
-        MuscleSpec(base_pressure_pa=4e5)
-    with pytest.raises(ConfigError, match=r"braid_angle_rad is 1; expected in \[0.001, 0.955317\)"):
-        MuscleSpec(braid_angle_rad=1.0)
 
 
 def test_a_joint_stop_must_leave_the_muscles_their_range() -> None:
