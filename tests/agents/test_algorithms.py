@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import stable_baselines3
-from snake_gym.agents.algorithms import BetweenRollouts, find_algorithm, known_algorithms, make_learner
-from snake_gym.agents.ppo import PPO
+from snake_gym.agents.algorithms import BetweenRollouts, find_algorithm, make_learner
 from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 from stable_baselines3.common.utils import LinearSchedule
 
 from tests.agents.copy_env import CopyEnv
-
-
-def test_names_are_classes_of_sb3() -> None:
-    known = known_algorithms()
-    assert {"PPO", "SAC", "TD3", "A2C", "DDPG"} <= known.keys()
-    assert known["PPO"] is PPO and issubclass(PPO, stable_baselines3.PPO)
-    assert not {"DQN", "QRDQN", "MaskablePPO"} & known.keys()  # a snake's actions are continuous
-    assert not {"HER", "HerReplayBuffer", "get_system_info"} & known.keys()
 
 
 def test_parameters_reach_the_class() -> None:

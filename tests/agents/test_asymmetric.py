@@ -110,10 +110,3 @@ def test_the_exported_policy_is_the_actor_alone(name: str, tmp_path: Path) -> No
         action = policy.predict(obs)[0]
         np.testing.assert_allclose(action, expected, atol=2e-6)
         obs = env.step(action)[0]
-
-
-def test_a_critic_without_hidden_layers(tmp_path: Path) -> None:
-    algorithm = {**PPO, "network": {"net_arch": {"pi": [8], "vf": []}}}
-    training = run_to_end(small_config(env=ENV, algorithm=algorithm, total_steps=256), tmp_path / "run")
-    policy: Any = training.model.policy
-    assert policy.value_net.in_features == policy.vf_features_extractor.features_dim

@@ -89,15 +89,6 @@ def test_a_completed_course_is_no_truncation() -> None:
     assert all(info["TimeLimit.truncated"] is False and info["is_success"] is True for info in infos)
 
 
-def test_infos_of_one_step_do_not_leak_into_the_next() -> None:
-    """SB3's own monitor copies and fills the dicts it gets."""
-    venv = VecMonitor(Sb3VecEnv(make()))
-    venv.reset()
-    for action in actions(25):
-        _, _, done, infos = venv.step(action)
-        assert [("episode" in info) for info in infos] == done.tolist()
-
-
 def test_sb3_reads_attributes_and_calls_methods() -> None:
     venv = Sb3VecEnv(make(3))
     assert venv.get_attr("num_envs", [0, 2]) == [3, 3]

@@ -17,7 +17,6 @@ from snake_gym.agents.checkpoint import list_checkpoints
 from snake_gym.agents.run_folder import RunFolder
 
 from snake_gym.config import ConfigError
-from snake_gym.parallel import read_seeds
 from tests.agents.runs import assert_same_state, start, wait_for, write_small
 
 ROOT = Path(__file__).parents[2]
@@ -32,12 +31,6 @@ def trainings(run: Path) -> list[int]:
             if any(os.readlink(fd) == str(run / ".lock") for fd in (entry / "fd").iterdir()):
                 found.append(int(entry.name))
     return found
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(("text", "seeds"), [("3", (0, 1, 2)), ("0,1,7", (0, 1, 7)), ("7,", (7,))])
-def test_seeds_are_a_number_or_a_list(text: str, seeds: tuple[int, ...]) -> None:
-    assert read_seeds(text) == seeds
 
 
 @pytest.mark.parametrize(

@@ -115,31 +115,6 @@ def test_a_learned_policy_plays_against_the_controllers(settings: Path, tmp_path
     assert "ppo" in (tmp_path / "out" / "replay.html").read_text()
 
 
-SHIPPED = ROOT / "agents" / "pretrained" / "resilient_servo_locked_joints"
-
-
-def test_a_policy_file_plays_without_any_learning_library(settings: Path, tmp_path: Path) -> None:
-    program = """
-import sys
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch", "stable_baselines3", "onnxruntime"):
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, Absent())
-from snake_gym.benchmark import evaluate
-sys.exit(evaluate.main(sys.argv[1:]))
-"""
-    arguments = ["--config", settings, "--policy", f"ppo={SHIPPED}", "--out", tmp_path / "out", "--episodes", 4]
-    command = [sys.executable, "-c", program, *map(str, arguments), "--no-pictures", "--set", "env.time_limit_s=8"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert results["policies"]["ppo"]["kind"] == "learned"
-    assert results["policies"]["ppo"]["mean"] > results["policies"]["sjc"]["mean"] > 0.0
-
-
 def test_a_mistake_ends_with_code_2_and_without_a_traceback(tmp_path: Path) -> None:
     command = [sys.executable, "evaluate.py", "--set", "env.fauts=1", "--out", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -48,9 +48,10 @@ def test_freezing_writes_the_hash_of_the_results_and_nothing_else(suite: Path, c
 def test_a_file_with_other_scenarios_is_an_error_and_other_options_a_note(suite: Path, capsys: Any) -> None:
     assert evaluate.main(["--config", str(suite), "--freeze"]) == 0
     capsys.readouterr()
-    assert run(suite, "--set", "resamples=300") == 0
+    assert run(suite, "--set", "resamples=300", "env.reward.progress=3", "env.n_threads=1") == 0
     assert "another benchmark" not in capsys.readouterr().err
-    for other in (["--episodes", "2"], ["--set", "env.faults.n_max=1"], ["--seed", "7"]):
+    heavy = "robot={preset: resilient_servo, link_mass_kg: 2.0}"
+    for other in (["--episodes", "2"], ["--set", "env.faults.n_max=1"], ["--seed", "7"], ["--set", heavy]):
         assert run(suite, *other) == 0
         assert "another benchmark" in capsys.readouterr().err
         told = json.loads((suite.parent / "out" / "results.json").read_text())

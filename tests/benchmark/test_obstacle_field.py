@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from snake_gym.benchmark.policy_fit import column_fault
 from snake_gym.benchmark.report import rows_csv, summarise, tables, verdict
 from snake_gym.benchmark.runner import Episodes
 from snake_gym.benchmark.scenarios import BenchmarkConfig, EntrantKind, learned_entrant, make_scenarios, policy_settings
 from snake_gym.config import ConfigError, to_dict
 from snake_gym.envs import ObstacleFieldConfig, SnakeVectorEnv, WaypointsConfig
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.tasks.waypoints import CourseConfig
 
 ROOT = Path(__file__).parents[2]
@@ -83,3 +86,16 @@ def test_a_learned_policy_takes_along_how_many_targets_it_is_shown(tmp_path: Pat
     field = make_scenarios(BenchmarkConfig(env_id=ENV_ID, env={"time_limit_s": 1.0}, episodes=2))
     with pytest.raises(ConfigError, match=r"policy still has .* observations, these scenarios"):
         learned_entrant("still", policy, field)
+
+
+def layout(spec: Any = RESILIENT_SERVO, **changes: Any) -> ObservationLayout:
+    return ObservationLayout(spec, 9, **{"has_phase": True, "point": "centre", **changes})
+
+
+def test_columns_of_equal_number_that_mean_something_else_are_a_fault() -> None:
+    with_forces, with_beams = layout(contact_limit_n=1.0), layout(n_beams=20)
+    assert with_forces.size == with_beams.size
+    fault = column_fault(with_forces, with_beams)
+    assert fault is not None
+    assert "is contact_force, here it is range" in fault
+    assert column_fault(layout(), layout(has_phase=False)) is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 from pathlib import Path
 
@@ -114,20 +113,3 @@ def test_results_of_several_people_stand_in_one_table(
     evaluate.main([*play, "--set", "env.time_limit_s=2", "--controllers", "none", "--out", "short"])
     with pytest.raises(ConfigError, match=r"results and .*short have different scenarios \(\w{12} and \w{12}\)"):
         evaluate.main(["--table", str(one), "short"])
-
-
-def test_the_hash_is_that_of_the_scenarios_alone(theirs: Path, tmp_path: Path) -> None:
-    told = json.loads((theirs / "results" / "results.json").read_text())["scenarios"]
-    play = ["--policy", f"x={theirs}/policy", "--controllers", "none", "--episodes", "12", "--no-pictures", "--set",
-            "resamples=100", "--out", f"{tmp_path}/out"]  # fmt: skip
-    for change, same in (
-        ([], True),
-        (["env.reward.progress=3"], True),
-        (["env.n_threads=1"], True),
-        (["seed=1000001"], False),
-        (["env.faults.n_max=1"], False),
-        (["robot={preset: resilient_servo, link_mass_kg: 2.0}"], False),
-    ):
-        evaluate.main([*play, *(["--set", *change] if change else [])])
-        found = json.loads((tmp_path / "out" / "results.json").read_text())["scenarios"]
-        assert (found == told) is same, change

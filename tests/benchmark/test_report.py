@@ -122,15 +122,6 @@ def test_without_a_rival_there_is_no_ratio(results: list[Episodes]) -> None:
     json.dumps(summary, allow_nan=False)
 
 
-def test_a_single_episode_and_a_group_of_one_have_no_interval() -> None:
-    one = {"n": 1, "progress_m": np.array([2.0]), "n_faults": np.array([1])}
-    summary = summarise([episodes("ppo", "learned", **one), episodes("sjc", **one)], 200)
-    policy = summary["policies"]["ppo"]
-    assert (policy["ci95"], policy["by_faults"]["1"]["ci95"], policy["ratio_ci95"], policy["lead_ci95"]) == (None,) * 4
-    overall, by_faults = ([cell for column in table.columns for cell in column.cells] for table in tables(summary, ""))
-    assert "2.00 [-]" in overall and "2.00 ± -" in by_faults
-
-
 def test_the_documentation_has_every_number_of_the_json() -> None:
     summary = summarise([episodes("ppo", "learned", 2.0), episodes("sjc")], 200)
     again = json.loads(json.dumps(summary, allow_nan=False))

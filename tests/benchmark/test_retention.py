@@ -1,27 +1,21 @@
 """What is left of a score with faults: by number, kind and joint."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from snake_gym.benchmark.report import summarise
 from snake_gym.benchmark.runner import Episodes
+from tests.benchmark.test_report import episodes
 
 
-def episodes(faults: list[str], progress: list[float]) -> Episodes:
-    n = len(faults)
-    columns: dict[str, Any] = {
-        "seed": np.arange(n), "faults": np.array(faults), "n_faults": np.array([len(f.split()) for f in faults]),
-        "progress_m": np.array(progress), "is_success": np.zeros(n, bool), "energy_j": np.ones(n),
-        "episode_time_s": np.full(n, 60.0),
-    }  # fmt: skip
-    return Episodes("cc", "classical", columns, np.zeros(1), np.zeros((1, n), np.float32), "same")
+def failing(faults: list[str], progress: list[float]) -> Episodes:
+    counts = np.array([len(told.split()) for told in faults])
+    return episodes("cc", n=len(faults), faults=np.array(faults), n_faults=counts, progress_m=np.array(progress))
 
 
 def test_retention_by_hand() -> None:
     faults = ["", "", "3:locked", "4:free", "3:free 4:free", "1:locked 2:free", "3:locked 5:locked"]
-    made = episodes(faults, [8.0, 12.0, 9.0, 5.0, 3.0, 2.0, 4.0])
+    made = failing(faults, [8.0, 12.0, 9.0, 5.0, 3.0, 2.0, 4.0])
     policy = summarise([made], 200)["policies"]["cc"]
     assert policy["retention"] == pytest.approx(3.0 / 10.0), "two faults over none"
     assert {count: group["retention"] for count, group in policy["by_faults"].items()} == {
@@ -38,7 +32,7 @@ def test_the_interval_of_retention_covers_the_truth_of_a_known_ratio() -> None:
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         faults = ["" if i % 2 else "1:locked" for i in range(n)]
-        made = episodes(faults, [(10.0 if not f else 6.0) + rng.normal(0, 2.0) for f in faults])
+        made = failing(faults, [(10.0 if not f else 6.0) + rng.normal(0, 2.0) for f in faults])
         low, high = summarise([made], 400)["policies"]["cc"]["retention_ci95"]
         inside += low <= 0.6 <= high
     assert 52 <= inside <= 60  # 57 are expected; less than 52 come in 2 of 100 samples
@@ -46,6 +40,6 @@ def test_the_interval_of_retention_covers_the_truth_of_a_known_ratio() -> None:
 
 @pytest.mark.parametrize("faults", [["", ""], ["1:locked", "2:locked"]])
 def test_without_faults_or_only_with_them_there_is_no_retention(faults: list[str]) -> None:
-    policy = summarise([episodes(faults, [1.0, 2.0])], 200)["policies"]["cc"]
+    policy = summarise([failing(faults, [1.0, 2.0])], 200)["policies"]["cc"]
     assert policy["retention"] is None
     assert policy["retention_ci95"] is None

@@ -11,8 +11,8 @@ import pytest
 from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
 from snake_gym.benchmark.tune import main
-from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfig, search_space
-from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
+from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfig, objective, score_of, search_space
+from snake_gym.config import ConfigError, load_yaml, to_dict
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
@@ -113,6 +113,60 @@ def test_nothing_left_to_search_is_refused() -> None:
         search(controller={"kind": "sjc", **fixed})
 
 
+# --- what is maximised ------------------------------------------------------------------------------------------------
+
+LIMIT = 60.0
+
+
+def infos(success: list[bool], goal_s: list[float], share: list[float]) -> dict[str, Any]:
+    return {
+        "is_success": np.array(success), "time_to_goal_s": np.where(success, goal_s, np.inf),
+        "episode_time_s": np.where(success, goal_s, LIMIT), "progress_m": 4.0 * np.array(share),
+        "route_m": np.full(len(success), 4.0),
+    }  # fmt: skip
+
+
+def test_success_comes_first_then_the_time_then_the_way() -> None:
+    worth = objective(
+        infos([True, True, False, False, False], [20.0, 50.0, 60.0, 60.0, 60.0], [1.0, 1.0, 0.9, 0.2, -1.0]),
+        "is_success", LIMIT,
+    )  # fmt: skip
+    assert (np.diff(worth) < 0.0).all()
+    assert score_of(worth, "is_success") == {"mean": 0.4, "ci95": [0.1176, 0.7693], "episodes": 5}  # Wilson
+
+
+def test_no_time_makes_up_for_one_success_in_the_largest_search() -> None:
+    n = 100_000
+    fast = objective(infos([True] * (n - 1) + [False], [1e-3] * n, [1.0] * n), "is_success", LIMIT)
+    slow = objective(infos([True] * n, [LIMIT] * n, [1.0] * n), "is_success", LIMIT)
+    assert slow.mean() > fast.mean()
+
+
+def test_a_search_in_the_field_maximises_success() -> None:
+    """A gait that reaches the goal is the better one, though another makes more way in the time of the episode."""
+    env = {"n_threads": 1, "time_limit_s": 20.0, "field": {"goal_distance_m": 0.8, "difficulty": 0.2}}
+    in_field = search(env_id="SnakeGym/ObstacleField-v0", env=env, generations=1, population=4)
+    in_field.advance()
+    report = in_field.report()["tuning"]
+    assert report["score"] == "is_success" and "progress_m" not in report
+    assert set(report["is_success"]) == {"mean", "ci95", "episodes"}
+    assert 0.0 <= report["is_success"]["ci95"][0] <= report["is_success"]["mean"] <= 1.0
+    gaits = np.array([[0.4, 0.8, 0.2, 0.7], [0.0, 0.0, 0.5, 0.5], [0.4, 0.8, 0.2, 0.7], [0.0, 0.0, 0.5, 0.5]])
+    worth = in_field.play(gaits, np.arange(2_000_000, 2_000_004))
+    reached = in_field.env.core.task.infos()["is_success"].reshape(4, 4)
+    assert reached[0].any() and not reached[1].any()
+    np.testing.assert_array_equal(worth >= 1.0, reached)
+
+
+def test_a_search_among_waypoints_maximises_progress() -> None:
+    tuned = search(population=4, worlds=8, generations=1)
+    worth = tuned.play(np.full((4, 4), 0.5), np.arange(2_000_000, 2_000_002))
+    np.testing.assert_array_equal(worth.ravel(), tuned.env.core.task.infos()["progress_m"])
+    tuned.advance()
+    report = tuned.report()["tuning"]
+    assert report["score"] == "progress_m" and "is_success" not in report
+
+
 # --- the program -----------------------------------------------------------------------------------------------------
 
 FAST = ["--population", "8", "--worlds", "16", "--budget", "2"]
@@ -127,6 +181,7 @@ def test_the_program_writes_a_file_that_builds_a_controller(tmp_path: Path, caps
     tuning = load_yaml(out)["tuning"]
     assert tuning["command"].startswith("snake-gym tune --robot resilient_servo")
     assert tuning["env"]["time_limit_s"] == 4.0
+    assert tuning["robot"] == to_dict(load_robot("resilient_servo"))
     assert "coupling" not in tuning["searched"]
     assert [tuning[name] for name in ("generations", "population", "worlds", "seed")] == [2, 8, 16, 0]
     assert "16 unseen scenarios" in capsys.readouterr().out
@@ -145,15 +200,6 @@ def test_the_search_spaces_are_those_of_the_shipped_gaits() -> None:
             assert list(ranges.items()) == [(name, told) for name, told in searched.items() if name in ranges], path
             n_tuned += 1
     assert n_tuned > 40
-
-
-def test_the_result_records_the_whole_robot(tmp_path: Path) -> None:
-    dump_yaml({"preset": "resilient_servo", "link_mass_kg": 1.5}, tmp_path / "heavy.yaml")
-    tuned = search(robot=str(tmp_path / "heavy.yaml"), generations=1)
-    tuned.advance()
-    recorded = tuned.report()["tuning"]["robot"]
-    assert recorded == to_dict(tuned.spec)
-    assert (recorded["name"], recorded["link_mass_kg"]) == ("heavy", 1.5)
 
 
 def test_of_several_seeds_the_one_that_is_best_where_all_play_the_same_is_kept(

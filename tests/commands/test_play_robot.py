@@ -97,37 +97,6 @@ def test_a_drive_steers_changes_gaits_without_jumps_and_ends_with_the_window(
     assert seen[0].helm.pace == 0.0
 
 
-@pytest.mark.slow
-def test_the_modes_of_a_spatial_robot_are_driven(
-    person: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """28 emulated servos: side winding, then rolling, each asked for by a key; the network goes over by itself."""
-    pytest.importorskip("mujoco")
-    texts: list[str] = []
-    look = lambda pygame: texts.append(seen[0].helm.text())  # noqa: E731
-    script: Script = [
-        (5, press(*["up"] * 10)), (40, press("left")), (60, press("2", "c")), (61, look), (110, press("backspace")),
-        (150, post("QUIT")),
-    ]  # fmt: skip
-    seen = person(script)
-    config = str(ROOT / "configs/hardware/snake_robot_iii.yaml")
-    log, png = tmp_path / "drive.jsonl", tmp_path / "drive.png"
-    words = ["swl", "ARL", "--config", config, "--set", "controller.frequency_rad_s=0.9"]
-    words += ["--latch", str(tmp_path / "estop"), "--log", str(log), "--screenshot", str(png)]
-    code, told = main(words), capsys.readouterr().out
-    assert code == 0, told
-    assert texts == ["gait ARL   pace 100 %   straight on"] and png.read_bytes()[:4] == b"\x89PNG"
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    wanted = np.array([row["wanted"] for row in rows if row["kind"] == "step"])
-    assert np.ptp(wanted[:4], axis=0).max() < 1e-9, "it holds its shape until somebody asks for a pace"
-    assert np.abs(np.diff(wanted, axis=0)).max() < 6.8 * 0.2, "no faster than the servos turn"
-    winding, rolling = np.ptp(wanted[10:60], axis=0), np.ptp(wanted[-60:-40], axis=0)
-    assert winding.max() > 1.0 and rolling[:-2].max() < 0.8 * winding.max()
-    assert np.ptp(wanted[-4:], axis=0).max() < 0.05, "and stands at pace 0"
-    with pytest.raises(ConfigError, match="gait is 'CC'; expected one of"):
-        main(["cc", "--config", config, "--latch", str(tmp_path / "estop"), "--log", "none"])
-
-
 def test_a_gamepad_drives_and_its_button_stops_the_robot(
     person: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -233,9 +202,6 @@ def killed(words: list[str]) -> None:
         (["ccc"], "did you mean 'cc'"),
         (["agents/pretrained/resilient_servo_locked_joints"], "is a policy file; expected classical controllers"),
         (["cc", "sjc", "--set", "controller.frequency_rad_s=1"], "there are 2 gaits to drive; expected one"),
-        (["--set", "policy=cc"], "policy is 'cc'; expected none"),
-        (["cc", "--port", "/dev/none"], "calibration is missing"),
-        (["cc", "--time", "-1"], "time_limit_s"),
     ],
 )
 def test_wrong_options_are_one_clear_line(person: Any, words: list[str], message: str) -> None:

@@ -31,13 +31,6 @@ def gait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     del CONTROLLERS["my_gait"], sys.modules["my_gait"]
 
 
-@pytest.fixture
-def robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's robot, in the working folder."""
-    (tmp_path / "my_robot.yaml").write_text(example("A robot of your own", "yaml"))
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.usefixtures("gait")
 def test_a_gait_is_the_base_of_residual_actions() -> None:
     ways = []
@@ -65,8 +58,9 @@ def test_a_gait_is_tuned_and_then_takes_part_in_an_evaluation() -> None:
     assert play(entrant, make_scenarios(config)).columns["progress_m"].shape == (3,)
 
 
-@pytest.mark.usefixtures("gait", "robot")
+@pytest.mark.usefixtures("gait")
 def test_a_robot_is_played_on() -> None:
+    Path("my_robot.yaml").write_text(example("A robot of your own", "yaml"))
     assert load_robot("my_robot.yaml").name == "my_robot"
     action = {"kind": "residual", "controller": {"kind": "my_gait"}}
     env = gym.make("SnakeGym/Waypoints-v0", robot="my_robot.yaml", action=action, time_limit_s=1.0)

@@ -17,6 +17,7 @@ import pytest
 
 import snake_gym
 from snake_gym import plugins, registry
+from snake_gym.__main__ import main
 from snake_gym.benchmark import evaluate
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv, make_waypoints
@@ -133,6 +134,11 @@ def test_a_gait_is_tuned_in_a_task_of_ones_own(folder: Path) -> None:
         "--worlds", "8", "--out", "sjc.yaml",
     )  # fmt: skip
     assert "Mine/Reach-v0" in (folder / "sjc.yaml").read_text()
+
+
+def test_it_is_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "envs", "--plugin", "reach.py"]) == 0
+    assert "Mine/Reach-v0" in capsys.readouterr().out
 
 
 def test_a_name_is_taken_once_and_a_bad_one_leaves_nothing_behind(folder: Path) -> None:

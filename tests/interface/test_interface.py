@@ -17,13 +17,8 @@ W, J = 6, 9
 
 def sample(seed: int = 0) -> tuple[Measurement, Goal]:
     rng = np.random.default_rng(seed)
-    measurement = Measurement(
-        rng.normal(0, 0.4, (W, J)),
-        rng.normal(size=(W, J)),
-        rng.normal(size=(W, 2)),
-        rng.normal(size=W),
-        np.ones(W, bool),
-    )
+    angle, rate = rng.normal(0, 0.4, (W, J)), rng.normal(size=(W, J))
+    measurement = Measurement(angle, rate, rng.normal(size=(W, 2)), rng.normal(size=W), np.ones(W, bool))
     return measurement, Goal(rng.normal(0, 3, (W, 2)), np.ones(W, bool))
 
 

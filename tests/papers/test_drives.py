@@ -20,13 +20,6 @@ def robots(n_worlds: int = 1) -> SimulatedRobot:
     return robot
 
 
-def test_robots_are_placed_by_mean_angle_and_centre() -> None:
-    robot = robots(2)
-    np.testing.assert_allclose(robot.state.link_angle.mean(axis=1), 0.4)
-    np.testing.assert_allclose(robot.state.centre_xy, [[2.0, 1.0]] * 2)
-    np.testing.assert_allclose(robot.joint_angle()[0, [0, -1]], [-0.3, 0.2])
-
-
 def test_targets_follow_one_another_in_each_world() -> None:
     guide = TargetSequence(np.array([[[1.0, 0.0], [2.0, 0.0]], [[1.0, 1.0], [2.0, 1.0]]]), 0.1)
     goal = guide.goal(np.array([[0.95, 0.0], [0.0, 0.0]]))

@@ -13,9 +13,8 @@ import pytest
 
 from papers import __main__ as program
 from papers.record import Record, plain, rerun
-from papers.report import format_deviation, format_number, page
+from papers.report import page
 from papers.study import Claim, Finding, Study, Table, claim, compare, figure, grade_built
-from snake_gym.config import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -85,13 +84,6 @@ def test_the_page_says_everything(record: Record) -> None:
     assert "![line](line.png)\n\nA line, in metres & seconds." in text and "`python -m papers wang --quick`" in text
 
 
-def test_numbers_for_readers() -> None:
-    shown = [format_number(value) for value in (261.0, 1506.03, 0.05, 0.27514, -3.14159, 0.0, 7, 1e-7, None, "cc")]
-    assert shown == ["261.0", "1506", "0.05", "0.2751", "-3.142", "0", "7", "1.000e-07", "-", "cc"]
-    assert format_number(float("nan")) == "-" and format_number(123456.0) == "123456"
-    assert format_deviation(0.0156, 0.03) == "+1.6 % (of 3 %)" and format_deviation(None) == ""
-
-
 def test_all_goes_on_after_a_failure_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,22 +102,6 @@ def test_all_goes_on_after_a_failure_and_says_so(
     assert "liu2024 failed: RuntimeError: no such physics" in matrix and matrix in heard.out
     assert program.main(["wang", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out == (tmp_path / "wang" / "report.md").read_text() + "\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["sibilska2023"], "did you mean 'sibilska2022'"),
-        (["all", "--out", "/proc/no"], "/proc/no cannot be written to"),
-        (["sibilska2022", "--out", __file__], "expected a folder"),
-        (["sibilska2022", "--breaks", "3"], "unrecognized arguments"),
-        (["--quick"], "required: paper"),
-    ],
-)
-def test_mistakes_are_one_line(arguments: list[str], message: str) -> None:
-    with pytest.raises(ConfigError, match=message) as caught:
-        program.main(arguments)
-    assert "\n" not in str(caught.value)
 
 
 def test_exit_code_of_a_mistake() -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
-from snake_gym.render.frames import FrameRenderer, standing
+from snake_gym.render.frames import FrameRenderer
 from snake_gym.render.palette import BLUE, ORANGE, fault_colours, rgb
 from snake_gym.render.sketch import Camera
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
@@ -99,28 +98,11 @@ def test_the_camera_shows_the_goal_of_a_robot_across_the_view() -> None:
         assert (pixel > 25.0).all() and (pixel < np.array([640, 480]) - 25.0).all()
 
 
-def test_how_far_it_has_got_is_said_in_words() -> None:
-    course = [[1.0, 0.0], [2.0, 0.0]]
-    assert [standing(k, course, [0.0, 0.0]) for k in range(3)] == ["0 targets", "1 target", "2 targets"]
-    assert standing(0, [[3.0, 4.0]], [0.0, 0.0]) == "5.00 m to the goal"
-    assert standing(1, [[3.0, 4.0]], [3.0, 4.0]) == "goal reached"
-
-
 def test_a_jump_moves_the_camera_at_once() -> None:
     renderer = FrameRenderer(SPEC)
     draw(renderer)
     moved = {"head_xy": (50.0, -20.0), "targets": np.add(TARGETS, [50.0, -20.0])}
     np.testing.assert_array_equal(near(draw(renderer, **moved), BLUE), near(draw(**moved), BLUE))
-
-
-def test_wrong_lengths_and_settings_are_named() -> None:
-    for name, value in (("theta", np.zeros(3)), ("failed", [1, 0])):
-        with pytest.raises(ValueError, match=r"10 links|expected 9"):
-            draw(**{name: value})
-    with pytest.raises(ConfigError, match="did you mean 'rgb_array'"):
-        FrameRenderer(SPEC, mode="rgb-array")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="64 x 64"):
-        FrameRenderer(SPEC, size=(10, 10))
 
 
 def test_a_window_shows_the_frame_and_may_be_closed_by_the_user() -> None:

@@ -12,7 +12,7 @@ from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer
 from snake_gym.render.palette import FORCE, ORANGE, ROCK, SKY
 from snake_gym.render.replay import Scene, replay_page
-from snake_gym.render.surroundings import force_arrows, outline, surroundings_at
+from snake_gym.render.surroundings import surroundings_at
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
 from tests.render.test_frames import near
 from tests.render.test_replay import Page, page_data
@@ -51,16 +51,6 @@ def draw(surroundings: RecordedSurroundings | None) -> np.ndarray:
     return FrameRenderer(SPEC).draw(np.zeros(10), (0.0, 0.0), [[2.0, 0.0]], 0, surroundings=seen)
 
 
-def test_edges_become_polygons_and_all_else_bars() -> None:
-    bars, polygons = outline(features(SHAPES))
-    assert [len(corners) for corners in polygons] == [4, 3]
-    np.testing.assert_allclose(polygons[0], SHAPES[1].points)  # type: ignore[union-attr]
-    assert sorted(radius for _, _, radius in bars) == [0.0, 0.05, 0.2]
-    assert outline(np.zeros((0, 6))) == ([], [])
-    open_chain = features([Wall(0.0, 0.0, 1.0, 0.0), Wall(1.0, 0.0, 1.0, 1.0)])
-    assert len(outline(open_chain)[0]) == 2
-
-
 def test_a_frame_shows_obstacles_where_they_are_and_forces_while_they_act() -> None:
     plain, full, calm = draw(None), draw(around()), draw(around(force=0.0))
     assert not near(plain, ROCK).any() and near(full, ROCK).sum() > 500
@@ -69,14 +59,6 @@ def test_a_frame_shows_obstacles_where_they_are_and_forces_while_they_act() -> N
     assert shaft.sum() > 30 and not near(calm, FORCE).any()
     rock, arrow = np.argwhere(near(full, ROCK)), np.argwhere(shaft)
     assert rock[:, 0].min() < arrow[:, 0].min() < rock[:, 0].max()
-
-
-def test_arrows_point_along_the_force_and_stay_short() -> None:
-    arrows = force_arrows(np.array([[0.0, 0.0], [3.0, -4.0], [30.0, -40.0], [3e6, -4e6]]), SPEC)
-    length = np.hypot(*arrows.T)
-    assert length[0] == 0.0 and (np.diff(length) > 0.0).all()
-    np.testing.assert_allclose(arrows[1:, 0] / length[1:], 0.6)
-    assert length[-1] <= 2.0 * SPEC.length_m / SPEC.n_links
 
 
 def test_the_replay_holds_the_surroundings() -> None:

@@ -35,20 +35,6 @@ def placed(n_worlds: int, n_threads: int = 1, ground: GroundSpec | None = None, 
     return robot
 
 
-def test_servos_keep_their_speed_and_torque() -> None:
-    robot = placed(1)
-    aim = np.full((1, SPEC.n_joints), 1.2)
-    fastest = 0.0
-    last = robot.servos.command.copy()
-    for _ in range(10):
-        robot.step(aim)
-        fastest = max(fastest, float(np.abs(robot.servos.command - last).max()) / SPEC.control_dt_s)
-        last = robot.servos.command.copy()
-        assert np.abs(robot.torques).max() <= 6.0 + 1e-9
-    assert fastest == pytest.approx(2.0)
-    assert np.allclose(robot.servos.command, 1.2)
-
-
 def test_motors_follow_their_torque_speed_line_and_drive_no_joint_beyond_its_speed() -> None:
     """Rattling by random signs; the torques of all physics steps are those of the line, worked out from the states."""
     robot = placed(8)
@@ -86,7 +72,7 @@ def test_a_weak_servo_is_one_of_smaller_gains_and_torque_limit() -> None:
     assert (weak.state.physics == made.state.physics).all()
 
 
-@pytest.mark.parametrize("kind", ["locked", "free", "weak", "slow", "offset"])
+@pytest.mark.parametrize("kind", ["locked", "free", "slow", "offset"])
 def test_a_fault_does_what_it_says_while_it_lasts(kind: str) -> None:
     """Two worlds with the same references; in the second joint 6 fails from 0.5 s to 1.5 s."""
     robot = placed(2, turn=0.0)
@@ -108,8 +94,6 @@ def test_a_fault_does_what_it_says_while_it_lasts(kind: str) -> None:
         assert np.ptp(angle[during, 1]) < 6e-3 and np.ptp(angle[during, 0]) > 0.2
     elif kind == "free":
         assert torque[during, 1].max() == 0.0 < torque[during, 0].max()
-    elif kind == "weak":
-        assert torque[during, 1].max() < 0.6 + 1e-9 and torque[during, 0].max() > 0.6
     elif kind == "slow":
         assert speed[4:14, 1].max() == pytest.approx(0.2) and speed[4:14, 0].max() > 1.0
     else:
