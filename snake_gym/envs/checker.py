@@ -14,7 +14,6 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from snake_gym.envs.core import StepResult
-from snake_gym.envs.vector_env import SnakeVectorEnv
 
 MakeEnv = Callable[[int, AutoresetMode], Any]
 
@@ -34,25 +33,6 @@ def check_vector_env(make: MakeEnv, n_worlds: int = 5, n_steps: int = 40) -> Non
     _check_same_step(make, n_worlds, n_steps)
     _check_next_step(make, n_worlds, n_steps)
     _check_disabled(make, n_worlds, n_steps)
-
-
-def spread_ends_at_reset(env: SnakeVectorEnv) -> SnakeVectorEnv:
-    """Return one of our envs changed so that its worlds do not end all at once, as ``check_vector_env`` wants it.
-
-    One world keeps its time limit.
-    """
-    if env.num_envs == 1 or env.autoreset_mode is AutoresetMode.DISABLED:
-        return env
-    reset = env.reset
-
-    def reset_and_spread(*, seed: Any = None, options: Any = None) -> Any:
-        begun = reset(seed=seed, options=options)
-        if seed is not None and options is None:
-            env.core.spread_ends()
-        return begun
-
-    env.reset = reset_and_spread  # type: ignore[method-assign]
-    return env
 
 
 def draw_actions(env: VectorEnv[Any, Any, Any], n_steps: int, seed: int = 0) -> NDArray[np.float32]:

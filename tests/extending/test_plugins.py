@@ -25,7 +25,7 @@ from snake_gym.envs.checker import assert_same, check_vector_env
 from snake_gym.interface import observations
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.simulation import fault_kinds
-from tests.envs.test_vector_env import spread_ends_at_reset
+from tests.envs.spread_ends import spread_ends_at_reset
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text()

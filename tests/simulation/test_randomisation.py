@@ -13,7 +13,7 @@ import pytest
 
 from snake_gym.config import ConfigError, build, load_yaml
 from snake_gym.envs import SnakeVectorEnv, WaypointsConfig
-from snake_gym.envs.checker import check_vector_env, spread_ends_at_reset
+from snake_gym.envs.checker import check_vector_env
 from snake_gym.envs.core import SnakeCore
 from snake_gym.physics.state import Patches
 from snake_gym.robot.measurement import tracked_point
@@ -21,6 +21,7 @@ from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.randomisation import RandomisationConfig
 from snake_gym.simulation.simulated_robot import SimulatedRobot, VaryingDelay, chain_params
+from tests.envs.spread_ends import spread_ends_at_reset
 from tests.oracles.dense_chain import DenseChain, DenseState
 
 PRESET = load_yaml("configs/env/randomised_servo.yaml")

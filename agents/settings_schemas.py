@@ -1,6 +1,6 @@
 """JSON schemas of the files in ``configs/``, by which editors complete and check them.
 
-    python -m snake_gym.commands.schemas configs/schemas
+    python -m snake_gym.agents.settings_schemas configs/schemas
 
 A file names its own in its first line, relative to itself: ``# yaml-language-server: $schema=../schemas/env.json``.
 """
@@ -14,7 +14,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from snake_gym.agents.config import TrainConfig
 from snake_gym.benchmark.scenarios import BenchmarkConfig
 from snake_gym.config import Settings, to_json, write_atomic
 from snake_gym.controllers import CONTROLLERS
@@ -25,6 +24,8 @@ from snake_gym.interface.actions import ActionConfig
 from snake_gym.registry import TASKS, find_task
 from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import RobotSpec
+
+from .config import TrainConfig
 
 Schema = dict[str, Any]
 ELSEWHERE = {"controller": "controller", "env": "env", "robot": "robot", "action": "action"}

@@ -14,7 +14,7 @@ pytest.importorskip("torch")  # the settings of a training are part of it
 jsonschema = pytest.importorskip("jsonschema")
 referencing = pytest.importorskip("referencing")
 
-from snake_gym.commands.schemas import make_schemas  # noqa: E402
+from snake_gym.agents.settings_schemas import make_schemas  # noqa: E402
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 FOLDER = CONFIGS / "schemas"
@@ -36,7 +36,7 @@ def errors_in(settings: Any, name: str, schemas: dict[str, Any]) -> list[str]:
 def test_the_shipped_schemas_are_up_to_date(schemas: dict[str, Any]) -> None:
     written = read_json(to_json(make_schemas()), "schemas")
     shipped = {Path(name).stem: {k: v for k, v in schema.items() if k != "$schema"} for name, schema in schemas.items()}
-    assert shipped == written, "run: python -m snake_gym.commands.schemas configs/schemas"
+    assert shipped == written, "run: python -m snake_gym.agents.settings_schemas configs/schemas"
 
 
 def test_every_shipped_file_names_its_schema_and_obeys_it(schemas: dict[str, Any]) -> None:
