@@ -67,15 +67,8 @@ def find_config(path: str | os.PathLike[str]) -> Path:
 
 
 def _missing(path: Path) -> str:
-    """Return the message for a missing file, with the content of its deepest existing folder."""
     guess = near_path(path, _YAML)
-    if guess is not None:
-        return f"{path} does not exist; did you mean '{guess}'?"
-    known = _deepest(path)
-    if known != path:
-        return f"{path} does not exist: there is no folder {known}"
-    present = _present(path.parent, _YAML)
-    return f"{path} does not exist" + (f"; {path.parent} has {', '.join(present[:12])}" if present else "")
+    return f"{path} does not exist" + (f"; did you mean '{guess}'?" if guess is not None else "")
 
 
 def near_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path | None:
