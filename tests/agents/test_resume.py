@@ -27,7 +27,6 @@ from tests.agents.runs import (
     write_small,
 )
 
-ROOT = Path(__file__).parents[2]
 NORMALISE = {"normalise": {"observation": True, "reward": True}}
 PRIVILEGED = {"env": {"observation": {"history": 2, "privileged": ["true_velocity", "fault_kind"]}}}
 MIRRORED = {**PPO, "mirror": 0.25, "max_grad_norm": {"actor": 0.5, "critic": 1.0}, "target_kl": 0.05}

@@ -18,7 +18,6 @@ from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.tasks.waypoints import CourseConfig
 
-ROOT = Path(__file__).parents[2]
 ENV_ID = "SnakeGym/ObstacleField-v0"
 
 

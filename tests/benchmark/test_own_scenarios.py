@@ -15,7 +15,7 @@ from tests.agents.runs import untrained
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "agents" / "pretrained" / "resilient_servo_locked_joints"
-WAYPOINTS, FIELD = "SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"
+FIELD = "SnakeGym/ObstacleField-v0"
 FREE = {
     "time_limit_s": 4.0, "faults": {"n_min": 1, "n_max": 1, "kinds": ["free"]}, "course": {"radius_m": 0.3},
     "start": {"amplitude_rad": 0.6, "phase_shift_rad": 0.5236},
