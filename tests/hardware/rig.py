@@ -44,8 +44,8 @@ class AdapterFaults(WireFaults):
     late_min_s: NonNegative = 0.02
     late_max_s: NonNegative = 0.05
 
-    def check(self) -> None:
-        super().check()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._ordered: list[tuple[str, int]] = []
 
     def order(self, name: str, servo_id: int) -> None:
