@@ -26,7 +26,7 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
         (["--set", "env.faults.n_max=99"], r"^env.faults.n_max is 99; expected at most 9"),
         (["--set", "env.fauts.n_max=2"], r"fauts is not a setting.*did you mean 'faults'"),
         (["--set", "env.time_limit_s=0.3"], r"^env.time_limit_s is 0.3; expected a multiple"),
-        (["--set", "env.observation.columns=[velocity]"], r"velocity of .* no entries in SnakeGym/Waypoints"),
+        (["--set", "env.observation.columns=[velocity]"], r"velocity of .* no entries .* it needs another task"),
         (["--set", "references=[pp0]"], r"references is 'pp0'; expected one of cc"),
         (["--set", "policies={a: runs/none}"], r"runs/none does not exist.* snake-gym train"),
         (["--robot", "resiliant"], r"robot is 'resiliant'.*did you mean"),
