@@ -147,7 +147,7 @@ def test_options_of_a_reset_are_targets(latch: Path) -> None:
     env = make(latch, time_limit_s=2.0)
     for options, message in (
         ({"target": [[1, 0]]}, r"options has the key 'target'; expected one of targets; did you mean 'targets'\?"),
-        ({"targets": []}, "targets is empty; expected at least one"),
+        ({"targets": []}, "expected a list of at least 1"),
         ({"targets": [1.0, 0.0]}, r"targets\[0\] is 1.0; expected a list of 2"),
         (3, "options is 3; expected None or a dict"),
     ):
