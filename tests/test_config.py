@@ -145,7 +145,6 @@ def test_a_missing_file_names_its_nearest_neighbour(tmp_path: Path) -> None:
 
     assert complaint(folder / "dmeo.yaml").endswith(f"dmeo.yaml does not exist; did you mean '{folder}/demo.yaml'?")
     assert complaint(folder / "demo").endswith(f"demo does not exist; did you mean '{folder}/demo.yaml'?")
-    assert complaint(tmp_path / "trian/demo.yaml").endswith(f"did you mean '{folder}'?")
     assert complaint(folder / "zzz.yaml").endswith("zzz.yaml does not exist")
     assert complaint(folder) == f"{folder} is a folder; expected a YAML file"
 
@@ -155,7 +154,6 @@ def test_a_near_path_is_found_by_folder_and_suffix(tmp_path: Path, monkeypatch: 
     runs.mkdir()
     (runs / "snake.json").touch()
     assert near_path(runs / "snaek.json", (".json",)) == near_path(runs / "snake", (".json",)) == runs / "snake.json"
-    assert near_path(tmp_path / "rnus" / "snake.json", (".json",)) == runs
     assert near_path(runs / "snaek.json", (".yaml",)) is None
     monkeypatch.chdir(runs)
     assert near_path("snaek.json", (".json",)) == Path("snake.json")

@@ -8,13 +8,13 @@ snake-gym list faults --plugin my_fault.py
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from snake_gym.commands.env_options import command_parser
 from snake_gym.config import choose, find_config, run_program
 from snake_gym.controllers import CONTROLLERS
-from snake_gym.controllers.tuned import TUNED
 from snake_gym.envs.tables import setting_notes
 from snake_gym.interface.observations import COLUMNS
 from snake_gym.interface.policy_file import shipped_policies
@@ -48,9 +48,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def shorten(text: str) -> str:
     """Return the first sentence of a text, of at most NOTE letters."""
-    first = " ".join(text.replace("``", "").split())
-    first = re.split(r"(?<=[a-z\])])\. ", first)[0].rstrip(".")
-    return first if len(first) <= NOTE else first[: NOTE - 4].rpartition(" ")[0].rstrip(",;:") + " ..."
+    first = re.split(r"(?<=[a-z\])])\. ", " ".join(text.replace("``", "").split()))[0]
+    return textwrap.shorten(first.rstrip("."), NOTE, placeholder=" ...")
 
 
 def summary(owner: object) -> str:
@@ -84,19 +83,6 @@ def list_faults() -> dict[str, str]:
     return {kind: ours.get(kind) or registered.get(kind, "") for kind in JOINT_KINDS}
 
 
-def list_tuned() -> dict[str, str]:
-    """Return the files of tuned gaits, and how the shortest of them are asked for."""
-    found: dict[str, str] = {}
-    robots = {Path(name).stem for name in list_robots()}
-    for folder in {find_config(TUNED), TUNED}:
-        for path in sorted(folder.rglob("*.yaml")):
-            name = TUNED / path.relative_to(folder)
-            robot, *middle = name.relative_to(TUNED).parts[:-1]
-            asked = f"file: {name}" if middle or robot not in robots else f"tuned: {name.stem}"
-            found.setdefault(str(name), f"{{{asked}}}" + (f" for {robot}" if robot in robots else ""))
-    return dict(sorted(found.items()))
-
-
 LISTS: Mapping[str, Callable[[], dict[str, str]]] = {
     "envs": list_envs,
     "robots": list_robots,
@@ -104,7 +90,6 @@ LISTS: Mapping[str, Callable[[], dict[str, str]]] = {
     "controllers": lambda: {name: summary(kind) for name, kind in CONTROLLERS.items()},
     "faults": list_faults,
     "columns": lambda: {name: f"[{column.unit}] {column.meaning}" for name, column in COLUMNS.items()},
-    "tuned": list_tuned,
 }
 """Names of the lists, and what makes each."""
 

@@ -72,26 +72,16 @@ def _missing(path: Path) -> str:
 
 
 def near_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path | None:
-    """Return the folder or file with such a suffix that a missing path most likely means, or None.
-
-    If the folder of the path is missing too, the search is for the folder.
-    """
-    known = _deepest(Path(path))
+    """Return the folder or file with such a suffix that a missing path most likely means, or None."""
+    missing = Path(path)
     # Without the suffixes, which make short names look alike.
-    present = {_stem(name, suffixes): name for name in _present(known.parent, suffixes)}
-    guess = nearest(_stem(known.name, suffixes), present)
-    return None if guess is None else known.parent / present[guess]
+    present = {_stem(name, suffixes): name for name in _present(missing.parent, suffixes)}
+    guess = nearest(_stem(missing.name, suffixes), present)
+    return None if guess is None else missing.parent / present[guess]
 
 
 def _stem(name: str, suffixes: Sequence[str]) -> str:
     return Path(name).stem if name.endswith(tuple(suffixes)) else name
-
-
-def _deepest(path: Path) -> Path:
-    """Return the first part of a missing path whose folder exists."""
-    while not path.parent.is_dir():
-        path = path.parent
-    return path
 
 
 def _present(folder: Path, suffixes: Sequence[str]) -> list[str]:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from snake_gym.config import ConfigError, build, choose, differences, find_config, load_yaml, merge, nearest, to_dict
+from snake_gym.config import ConfigError, build, choose, differences, find_config, load_yaml, merge, to_dict
+from snake_gym.config.errors import hint
 from snake_gym.robot.presets import PRESETS
 from snake_gym.robot.spec import RobotSpec
 
@@ -36,8 +37,7 @@ def load_robot(robot: str | os.PathLike[str] | Mapping[str, Any] | RobotSpec, wh
         return PRESETS[name]
     if name.endswith(_FILE_SUFFIXES) or os.sep in name:
         return _build_robot({"name": Path(name).stem, **load_yaml(name)}, name)
-    guess = nearest(name, PRESETS)
-    raise ConfigError(f"{where} is {name!r}; expected {_expected()}" + (f"; did you mean {guess!r}?" if guess else ""))
+    raise ConfigError(f"{where} is {name!r}; expected {_expected()}{hint(name, PRESETS)}")
 
 
 def name_robot(spec: object) -> str:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snake_gym.config import ConfigError, Settings, build, nearest
+from snake_gym.config import ConfigError, Settings, build
+from snake_gym.config.errors import hint
 from snake_gym.config.settings import Positive
 from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import tuned_file
@@ -111,8 +112,7 @@ def plan_run(config: RunConfig) -> Plan:
         return _plan_controller(config, {"file": policy, **controller})
     if os.sep in policy or os.path.exists(policy):
         raise ConfigError(f"policy: {describe_missing(policy)}")
-    guess = nearest(policy, [*CONTROLLERS, *shipped_policies()])
-    raise ConfigError(f"policy is {policy!r}; {expected}" + (f"; did you mean {guess!r}?" if guess else ""))
+    raise ConfigError(f"policy is {policy!r}; {expected}{hint(policy, [*CONTROLLERS, *shipped_policies()])}")
 
 
 def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
