@@ -27,8 +27,6 @@ from snake_gym.simulation.faults import FaultConfig
 
 ROBOTS = Path("configs", "robot")
 """Folder of the shipped robots that are no presets."""
-NOTE = 100
-"""Longest note in letters."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -47,9 +45,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def shorten(text: str) -> str:
-    """Return the first sentence of a text, of at most NOTE letters."""
+    """Return the first sentence of a text, of at most 100 letters."""
     first = re.split(r"(?<=[a-z\])])\. ", " ".join(text.replace("``", "").split()))[0]
-    return textwrap.shorten(first.rstrip("."), NOTE, placeholder=" ...")
+    return textwrap.shorten(first.rstrip("."), 100, placeholder=" ...")
 
 
 def summary(owner: object) -> str:

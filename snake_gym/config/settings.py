@@ -153,8 +153,7 @@ def check_order(settings: object, *names: str) -> None:
 
 def declared_types(cls: Any) -> dict[str, Any]:
     """Return field types of a class of settings by name, with the ranges that annotate them."""
-    hints: dict[str, Any] = _type_hints(cls)
-    return hints
+    return _type_hints(cls)
 
 
 _type_hints = functools.cache(functools.partial(typing.get_type_hints, include_extras=True))
