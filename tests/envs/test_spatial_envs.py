@@ -246,7 +246,7 @@ def test_a_range_of_one_value_makes_the_robot_that_has_it(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "expected"),
-    [("rgb_array", r"\(360, 640, 3\) uint8 True|.*MUJOCO_GL.*"), ("human", ".*MUJOCO_GL.*rgb_array.*")],
+    [("rgb_array", r"\(360, 640, 3\) uint8 True|.*MUJOCO_GL.*"), ("human", ".*rgb_array.*MUJOCO_GL.*")],
 )
 def test_pictures_where_mujoco_can_draw_and_one_refusal_elsewhere(mode: str, expected: str) -> None:
     """In a process of its own, without a display: the graphics library is chosen when mujoco is imported."""
@@ -254,18 +254,20 @@ def test_pictures_where_mujoco_can_draw_and_one_refusal_elsewhere(mode: str, exp
 import gymnasium as gym, numpy as np, snake_gym
 from snake_gym.config import ConfigError
 env = gym.make("SnakeGym/Terrain-v0", render_mode="{mode}", kinds=["rocks"])
-try:
-    env.reset(seed=1)
-    frame = env.render()
-    print(frame.shape, frame.dtype, int(np.ptp(frame)) > 50)
-except ConfigError as error:
-    print(error)
+for _ in range(2):
+    try:
+        env.reset(seed=1)
+        frame = env.render()
+        print(frame.shape, frame.dtype, int(np.ptp(frame)) > 50)
+    except ConfigError as error:
+        print(error)
 env.close()
 """
     none = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=none)
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(expected, (done.stdout + done.stderr).strip())
+    (said,) = set(done.stdout.splitlines())
+    assert re.fullmatch(expected, said) and (mode == "rgb_array" or not done.stderr)
 
 
 def test_a_recording_shows_the_bodies_that_mujoco_has() -> None:
