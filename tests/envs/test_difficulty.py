@@ -9,7 +9,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 
 from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.envs import SnakeVectorEnv
@@ -95,34 +94,16 @@ def test_of_a_list_of_faults_the_first_are_kept(faults: Mapping[str, Any], share
         assert sorted((np.flatnonzero(env.core.robot.faults.kind[world]) + 1).tolist()) == sorted(left)
 
 
-def test_courses_turn_less() -> None:
-    def largest(share: float) -> float:
-        env = make("SnakeGym/Waypoints-v0", 64, difficulty=share)
-        env.reset(seed=5)
-        leg = np.diff(env.core.task.targets_xy, axis=1)
-        direction = np.arctan2(leg[..., 1], leg[..., 0])
-        return float(np.abs(np.angle(np.exp(1j * np.diff(direction, axis=1)))).max())
-
-    assert largest(0.0) == pytest.approx(0.0, abs=1e-9)
-    assert 0.9 * 0.25 * np.pi < largest(0.25) <= 0.25 * np.pi
-    assert largest(1.0) > 0.9 * np.pi
-
-
-def test_paths_bend_and_commands_turn_less() -> None:
-    def largest(env_id: str, share: float) -> float:
-        env = make(env_id, 64)
-        env.set_difficulty(share)
-        env.reset(seed=5)
-        task, heading = env.core.task, env.core.robot.state.link_angle.mean(axis=1)
-        if env_id == "SnakeGym/Velocity-v0":
-            return float(np.abs(np.diff(task.command["heading_rad"], axis=1)).max())
-        step = np.diff(task.routes.xy, axis=1)
-        turn = np.arctan2(step[..., 1], step[..., 0]) - heading[:, None]
-        return float(np.abs(np.angle(np.exp(1j * turn))).max())
-
-    for env_id, most in (("SnakeGym/Velocity-v0", 1.0), ("SnakeGym/PathFollow-v0", np.pi)):
-        assert largest(env_id, 0.0) == pytest.approx(0.0, abs=1e-9)
-        assert 0.0 < largest(env_id, 0.05) < 0.6 * largest(env_id, 1.0) <= 0.6 * most
+@pytest.mark.parametrize(
+    ("env_id", "group"),
+    [("SnakeGym/Waypoints-v0", "course"), ("SnakeGym/Velocity-v0", "command"), ("SnakeGym/PathFollow-v0", "path")],
+)
+def test_courses_commands_and_paths_turn_by_the_share(env_id: str, group: str) -> None:
+    config = find_task(env_id)()
+    full, quarter = (to_dict(each)[group] for each in (config, config.at_difficulty(0.25)))
+    turns = {name for name in full if name in ("max_turn_rad", "max_bend_rad")}
+    assert turns
+    assert quarter == {**full, **{name: 0.25 * full[name] for name in turns}}
 
 
 @pytest.mark.parametrize("kind", ["pegboard", "forest", "corridor", "bends", "gates"])
@@ -187,23 +168,12 @@ def test_a_saved_state_holds_the_difficulty_of_the_next_episodes() -> None:
     env, other = (make("SnakeGym/ObstacleField-v0", 3, "SAME_STEP") for _ in range(2))
     env.reset(seed=0)
     env.set_difficulty(0.2)
-    other.set_state(
-        {name: values.tolist() for name, values in env.get_state().items() if values.size}
-        | {name: values for name, values in env.get_state().items() if not values.size}
-    )
+    other.set_state(env.get_state())
     action = np.zeros(env.action_space.shape, np.float32)
     for _ in range(22):
         mine, theirs = env.step(action), other.step(action)
         assert_same(mine, theirs, "from a saved state")
     assert (mine[4]["difficulty"] == 0.2).all()
-
-
-def test_stable_baselines_sets_it_by_env_method() -> None:
-    venv = Sb3VecEnv(make("SnakeGym/Escape-v0", 2, "SAME_STEP"))
-    venv.env_method("set_difficulty", 0.5)
-    venv.seed(4)
-    venv.reset()
-    assert venv.infos["difficulty"].tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("wrong", [-0.1, np.nan, "easy", [0.1, 0.2, 0.3]])

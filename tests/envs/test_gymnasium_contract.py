@@ -165,24 +165,16 @@ BAD = np.array([[0.0] * 9, [0.0] * 3 + [np.nan] + [0.0] * 5])
 WRONG: list[tuple[Any, Any, str]] = [
     (SnakeEnv, lambda env: env.step(np.zeros(4)), r"action has shape (4,); expected (9,)"),
     (SnakeEnv, lambda env: env.step(["left"] * 9), "action is ['left', "),
-    (SnakeEnv, lambda env: env.step(None), "action is null; expected numbers of shape (9,)"),
-    (SnakeEnv, lambda env: env.step([[0.0], [0.0, 1.0]]), "expected numbers of shape (9,)"),
-    (SnakeEnv, lambda env: env.step(BAD[1]), "action[3] is nan; expected a finite number in [-1, 1]"),
     (make_waypoints, lambda env: env.step(BAD), "action[1, 3] is nan; expected a finite number in [-1, 1]"),
     (make_waypoints, lambda env: env.step(BAD[1]), "action has shape (9,); expected (2, 9) (worlds, actions)"),
     (SnakeEnv, lambda env: env.reset(seed=-1), "seed is -1; expected an integer from 0 to 9223372036854775807"),
-    (SnakeEnv, lambda env: env.reset(seed=1.5), "seed is 1.5; expected an integer"),
     (SnakeEnv, lambda env: env.reset(seed=True), "seed is true; expected an integer"),
     (make_waypoints, lambda env: env.reset(seed=2**63 - 1), "expected an integer from 0 to 9223372036854775806"),
-    (make_waypoints, lambda env: env.reset(seed=[3, -1]), "seed[1] is -1; expected an integer"),
     (make_waypoints, lambda env: env.reset(seed=[3]), "seed is a list of 1; expected 2, one for each world"),
     (SnakeEnv, lambda env: env.reset(options=3), "options is 3; expected None or a dict"),
     (SnakeEnv, lambda env: env.reset(options={"targets": [[1, 0]]}), "options has the key 'targets'; this env takes"),
-    (make_waypoints, lambda env: env.reset(options={"reset_maks": BAD[0]}), "did you mean 'reset_mask'"),
     (make_waypoints, lambda env: env.reset(options={"reset_mask": BAD[0]}), "expected bool (2,), at least one True"),
-    (SnakeEnv, lambda env: env.set_state(3), "env state is 3; expected what get_state returned"),
     (SnakeEnv, lambda env: env.set_state(make_waypoints(2).core.get_state()), "has shape (2,); expected (1,)"),
-    (make_waypoints, lambda env: env.set_state(env.core.get_state()), "env state has other parts than this env: ended"),
     (
         make_waypoints,
         lambda env: env.set_state({**env.get_state(), "robot/link_angle": np.full((2, 10), np.nan)}),
@@ -190,8 +182,6 @@ WRONG: list[tuple[Any, Any, str]] = [
     ),
     (make_waypoints, lambda env: make_waypoints(2, None, "sometimes"), "autoreset_mode is 'sometimes'; expected one"),
     (make_waypoints, lambda env: make_waypoints(0), "num_envs is 0; expected an integer from 1 to 1000000"),
-    (make_waypoints, lambda env: make_waypoints("3"), "num_envs is '3'; expected an integer"),
-    (SnakeEnv, lambda env: SnakeEnv(config=3), "env is 3; expected a group of settings"),  # type: ignore[arg-type]
     (SnakeEnv, lambda env: SnakeEnv(IDS[1], config=WaypointsConfig()), "WaypointsConfig; this env expects a Obst"),
 ]
 

@@ -1,4 +1,4 @@
-"""Wrappers of Gymnasium that trainings use, around our envs, single and vector, each for two episodes."""
+"""Wrappers of Gymnasium that trainings use, around our vector envs, each for two episodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium import wrappers as single
 from gymnasium.wrappers import vector
 
 import snake_gym  # noqa: F401  registers
@@ -16,11 +15,9 @@ N_STEPS = 4
 LOW, HIGH = np.float32(-2.0), np.float32(2.0)  # a float64 gets a warning about its precision
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "ClipReward": {"min_reward": -0.01, "max_reward": 0.01},
-    "FrameStackObservation": {"stack_size": 3},
     "RescaleAction": {"min_action": LOW, "max_action": HIGH},
 }
-BOTH = ["ClipAction", "ClipReward", "NormalizeReward", "RecordEpisodeStatistics", "RescaleAction"]
-SINGLE = [*BOTH, "FlattenObservation", "FrameStackObservation", "NormalizeObservation", "TimeAwareObservation"]
+WRAPPERS = ["ClipAction", "ClipReward", "NormalizeReward", "RecordEpisodeStatistics", "RescaleAction"]
 
 
 def play(env: Any) -> list[int]:
@@ -37,14 +34,8 @@ def play(env: Any) -> list[int]:
     return lengths
 
 
-@pytest.mark.parametrize("name", SINGLE)
-def test_a_wrapper_of_single_envs_plays_two_episodes(name: str) -> None:
-    env: Any = gym.make("SnakeGym/Waypoints-v0", max_episode_steps=N_STEPS)
-    assert play(getattr(single, name)(env, **ARGUMENTS.get(name, {}))) == [N_STEPS, N_STEPS]
-
-
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", WRAPPERS)
 def test_a_wrapper_of_vector_envs_plays_two_episodes(name: str, mode: str) -> None:
     env = gym.make_vec("SnakeGym/Waypoints-v0", 3, "vector_entry_point", max_episode_steps=N_STEPS, autoreset_mode=mode)
     wrapped: Any = getattr(vector, name)(env, **ARGUMENTS.get(name, {}))

@@ -90,12 +90,10 @@ def test_a_servo_that_falls_silent_keeps_its_last_command_and_answers_when_it_is
 @pytest.mark.parametrize(
     ("env_id", "change", "expected"),
     [
-        ("Waypoints", lambda core: core.set_fault(0, 0, "locked"), "joint is 0"),
         ("Waypoints", lambda core: core.set_fault(0, 10, "locked"), "joint 10.*1 to 9"),
         ("Waypoints", lambda core: core.set_fault(0, 1, "lokced"), "did you mean 'locked'"),
         ("Waypoints", lambda core: core.mend(0, 12), "joint is 12"),
         ("Waypoints", lambda core: core.task.move_target(0, (math.nan, 0.0)), "expected two coordinates"),
-        ("Waypoints", lambda core: core.task.move_target(0, "here"), "expected two coordinates"),
         ("PathFollow", lambda core: core.task.move_target(0, (1.0, 1.0)), "no target"),
         ("Escape", lambda core: core.task.move_target(0, (1.0, 1.0)), "goal.guidance"),
     ],

@@ -217,14 +217,6 @@ def test_a_controller_that_does_not_say_how_it_looks_in_a_mirror_is_refused(monk
         env_reflections(SnakeCore(build_env("SnakeGym/Waypoints-v0", settings), 1))
 
 
-def test_a_wrong_sign_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    column = observations.COLUMNS["joint_rate"]
-    monkeypatch.setitem(observations.COLUMNS, "joint_rate", column._replace(mirror=-column.mirror))
-    env_id = "SnakeGym/Waypoints-v0"
-    with pytest.raises(AssertionError, match="joint_rate"):
-        assert_mirrored(Mirrored(env_id, settings_for(env_id, ACTIONS["paced"])), 10)
-
-
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 

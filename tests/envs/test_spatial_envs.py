@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from typing import Any
@@ -32,7 +33,7 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 ACTIONS: dict[str, dict[str, Any]] = {
     "gait": {},
-    "residual": {"action": {"kind": "residual", "controller": {"kind": "multimodal", "mode": "SWL"}}},
+    "residual": {"action": {"kind": "residual"}},
     "joint_reference": {"action": {"kind": "joint_reference"}},
 }
 both = pytest.mark.parametrize("env_id", SPATIAL_TASKS)
@@ -118,16 +119,23 @@ def test_courses_stay_on_the_field_and_episodes_end_beyond_it() -> None:
 
 @both
 def test_a_joint_breaks_and_is_mended_while_the_episode_runs(env_id: str) -> None:
-    env = make(env_id, 2, faults={"n_max": 0})
-    env.reset(seed=0)
-    action = np.zeros((2, env.single_action_space.shape[0]))
-    for kind, sizes in (("locked", {}), ("weak", {"strength": 0.5}), ("free", {})):
+    env = make(env_id, 2, faults={"n_max": 0}, start={"amplitude_rad": 0.4}, **ACTIONS["joint_reference"])
+    env.reset(seed=3)
+    robot, held = env.core.robot, []
+    for kind, sizes in (
+        ("locked", {}), ("locked", {}), ("weak", {"strength": 0.5}), ("weak", {"strength": 0.05}), ("free", {}),
+    ):  # fmt: skip
         env.core.set_fault(0, 2, kind, **sizes)
-        env.step(action)
-        assert env.core.robot.acting_kind()[:, 1].tolist() == [FAULT_CODES[kind], 0]
+        env.step(np.full((2, 12), 0.5))
+        assert robot.acting_kind()[:, 1].tolist() == [FAULT_CODES[kind], 0]
+        if kind == "locked":
+            held.append(robot.joint_angle()[0, 1])
+        if kind == "weak":
+            assert robot.own_model(0).actuator_forcerange[1, 1] == pytest.approx(6.0 * sizes["strength"])
+    assert abs(held[0]) > 0.01 and held[1] == pytest.approx(held[0], abs=0.01)
     env.core.mend(0)
-    env.step(action)
-    assert not env.core.robot.acting_kind().any()
+    env.step(np.zeros((2, 12)))
+    assert not robot.acting_kind().any()
 
 
 @pytest.mark.parametrize("kind", ["locked", "weak", "slow"])
@@ -144,28 +152,6 @@ def test_an_episode_knows_nothing_of_the_faults_before_it(kind: str) -> None:
     fresh.reset(seed=2)
     for action in actions:
         assert_same(used.step(action), fresh.step(action), "a step of the second episode")
-
-
-def test_a_live_fault_takes_the_place_of_an_older_one_of_its_kind() -> None:
-    env = make(SPATIAL_TASKS[0], 1, faults={})
-    env.reset(seed=0)
-    robot = env.core.robot
-    for strength in (0.5, 0.05):
-        env.core.set_fault(0, 2, "weak", strength=strength)
-        env.step(np.zeros((1, env.single_action_space.shape[0])))
-        assert robot.own_model(0).actuator_forcerange[1, 1] == pytest.approx(6.0 * strength)
-
-
-def test_a_locked_joint_that_is_locked_again_stays_where_it_is() -> None:
-    env = make(SPATIAL_TASKS[0], 1, faults={}, start={"amplitude_rad": 0.4}, **ACTIONS["joint_reference"])
-    env.reset(seed=3)
-    held = []
-    for _ in range(3):
-        env.core.set_fault(0, 4, "locked")
-        env.step(np.full((1, 12), 0.5))
-        held.append(env.core.robot.joint_angle()[0, 3])
-    assert abs(held[0]) > 0.01
-    np.testing.assert_allclose(held, held[0], atol=0.01)
 
 
 def test_a_gait_of_frequency_zero_stands_still() -> None:
@@ -258,47 +244,33 @@ def test_a_range_of_one_value_makes_the_robot_that_has_it(name: str) -> None:
     assert np.abs(ends[0] - ends[2]).max() > 1e-4
 
 
-def test_pictures_where_mujoco_can_draw() -> None:
-    """In a process of its own: the graphics library is chosen when mujoco is imported."""
-    program = """
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [("rgb_array", r"\(360, 640, 3\) uint8 True|.*MUJOCO_GL.*"), ("human", ".*rgb_array.*MUJOCO_GL.*")],
+)
+def test_pictures_where_mujoco_can_draw_and_one_refusal_elsewhere(mode: str, expected: str) -> None:
+    """In a process of its own, without a display: the graphics library is chosen when mujoco is imported."""
+    program = f"""
 import gymnasium as gym, numpy as np, snake_gym
 from snake_gym.config import ConfigError
-env = gym.make("SnakeGym/Terrain-v0", render_mode="rgb_array", kinds=["rocks"])
-env.reset(seed=1)
-try:
-    frame = env.render()
-except ConfigError as error:
-    assert "MUJOCO_GL" in str(error)
+env = gym.make("SnakeGym/Terrain-v0", render_mode="{mode}", kinds=["rocks"])
+for _ in range(2):
     try:
-        env.render()
-    except ConfigError:
-        print("cannot draw")
-else:
-    print(frame.shape, frame.dtype, int(np.ptp(frame)) > 50)
+        env.reset(seed=1)
+        frame = env.render()
+        print(frame.shape, frame.dtype, int(np.ptp(frame)) > 50)
+    except ConfigError as error:
+        print(error)
 env.close()
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() in ("cannot draw", "(360, 640, 3) uint8 True"), done.stderr
-
-
-def test_a_window_without_a_display_is_one_refusal() -> None:
-    program = """
-import gymnasium as gym, snake_gym
-from snake_gym.config import ConfigError
-env = gym.make("SnakeGym/SpatialWaypoints-v0", render_mode="human")
-try:
-    env.reset(seed=1)
-except ConfigError as error:
-    print(error)
 """
     none = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=none)
     assert done.returncode == 0, done.stderr
-    (said,) = (done.stdout + done.stderr).splitlines()
-    assert "rgb_array" in said and "MUJOCO_GL" in said
+    (said,) = set(done.stdout.splitlines())
+    assert re.fullmatch(expected, said) and (mode == "rgb_array" or not done.stderr)
 
 
-def test_a_recording_shows_the_bodies_that_mujoco_has_on_the_ground_that_they_are_on() -> None:
+def test_a_recording_shows_the_bodies_that_mujoco_has() -> None:
     env = make("SnakeGym/Terrain-v0", kinds=["rocks"])
     env.reset(seed=3)
     recorder = Recorder(env.core, [1, 2])
@@ -326,18 +298,6 @@ def test_a_recording_shows_the_bodies_that_mujoco_has_on_the_ground_that_they_ar
             assert abs(hinge @ turns[k, :, "xyz".index(axis)]) == pytest.approx(1.0, abs=1e-9)
         heights = body.ground.heights_m
         assert heights is not None and heights.max() > 0.01
-        # what lies below the robot in MuJoCo is what the recording has there
-        below, down, hit = np.zeros(1, np.int32), np.array([0.0, 0.0, -1.0]), np.zeros(3)
-        size, middle = np.array(body.ground.size_m), np.array(body.ground.middle_m)
-        cell = size / (np.array(heights.shape[::-1]) - 1)
-        compared = 0
-        for column, row in rng.integers(1, np.array(heights.shape[::-1]) - 1, (20, 2)):
-            at = np.append(middle - size / 2 + cell * (column, row) + 1e-6, 3.0)
-            fall = mujoco.mj_ray(model, data, at, down, None, 1, -1, below, hit)
-            if below[0] == model.geom("ground").id:
-                assert 3.0 - fall == pytest.approx(heights[row, column], abs=1e-3)
-                compared += 1
-        assert compared > 10
 
 
 def test_a_straight_robot_is_recorded_with_its_links_upright() -> None:
@@ -352,11 +312,3 @@ def test_a_straight_robot_is_recorded_with_its_links_upright() -> None:
     ends = recording.body.ends_xy(0)
     np.testing.assert_allclose(np.hypot(*np.diff(ends, axis=0).T), 2.0 * recording.body.half_length_m)
     np.testing.assert_allclose(ends[-2:].mean(axis=0), recording.head_xy[0], atol=1e-12)
-
-
-@both
-def test_an_action_s_kind_alone_is_on_the_network_of_gaits(env_id: str) -> None:
-    for kind, size in (("gait", 7), ("residual", 12), ("joint_reference", 12)):
-        env = make(env_id, 1, action={"kind": kind})
-        assert env.core.decoder.size == size
-        assert (env.core.decoder.controller is None) == (kind == "joint_reference")

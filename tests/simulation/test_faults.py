@@ -66,26 +66,6 @@ def test_number_of_failed_joints_and_their_places_are_uniform() -> None:
     np.testing.assert_allclose(per_joint, 2 / 9, atol=0.03)
 
 
-def test_kinds_and_onsets_come_from_the_configured_sets() -> None:
-    faults = draw(
-        FaultConfig(n_min=2, n_max=2, kinds=("free", "weak"), onset_min_s=2.0, onset_max_s=6.0, weak_strength=0.4)
-    )
-    failed = faults.kind != HEALTHY
-    assert set(faults.kind[failed]) == {FREE, WEAK}
-    assert 0.45 < (faults.kind[failed] == FREE).mean() < 0.55
-    assert faults.onset_s[failed].min() >= 2.0 and faults.onset_s[failed].max() <= 6.0
-    assert faults.onset_s[failed].std() > 1.0
-    assert np.isinf(faults.end_s).all()
-    assert (faults.strength == 0.4).all()
-
-
-def test_a_list_of_joints_counts_from_one_at_the_tail() -> None:
-    faults = draw(FaultConfig(joints=(3, 5, 9)), 5)
-    expected = np.zeros((5, 9), int)
-    expected[:, [2, 4, 8]] = LOCKED
-    np.testing.assert_array_equal(faults.kind, expected)
-
-
 def test_the_numbers_drawn_by_the_settings_of_v0_have_not_moved() -> None:
     """First world of seed 7, drawn before there were bursts, recoveries and offsets."""
     settings = {"n_max": 4, "kinds": ("locked", "free", "weak"), "onset_max_s": 20.0}
@@ -96,50 +76,28 @@ def test_the_numbers_drawn_by_the_settings_of_v0_have_not_moved() -> None:
     assert np.isinf(faults.period_s).all()
 
 
-def test_new_settings_leave_joints_kinds_and_onsets_alone() -> None:
-    settings = {"n_min": 1, "n_max": 4, "kinds": ("locked", "weak"), "onset_max_s": 30.0}
-    base = draw(FaultConfig(**settings))
-    other = draw(
-        FaultConfig(**settings, duration_s=1.0, duration_max_s=9.0, recovering_share=0.5, intermittent_share=0.5)
-    )
-    np.testing.assert_array_equal(base.kind, other.kind)
-    np.testing.assert_array_equal(base.onset_s, other.onset_s)
-    only_bursts = draw(FaultConfig(**settings, intermittent_share=0.5))
-    np.testing.assert_array_equal(only_bursts.period_s, other.period_s)
-
-
-def test_recovery_bursts_and_offsets_have_the_configured_distributions() -> None:
-    faults = draw(
-        FaultConfig(
-            n_min=9, n_max=9, kinds=("slow", "offset"), duration_s=2.0, duration_max_s=6.0, recovering_share=0.75,
-            slow_strength=0.2, weak_strength=0.6, offset_rad=0.3, intermittent_share=0.25, period_min_s=1.0,
-            period_max_s=3.0, duty=0.4,
-        )
-    )  # fmt: skip
+def test_what_is_drawn_comes_from_the_settings_and_further_settings_move_no_other_draw() -> None:
+    settings = {"n_min": 9, "n_max": 9, "kinds": ("slow", "offset"), "onset_min_s": 2.0, "onset_max_s": 6.0}
+    bursts = {"intermittent_share": 0.25, "period_min_s": 1.0, "period_max_s": 3.0, "duty": 0.4}
+    lasting = {"duration_s": 2.0, "duration_max_s": 6.0, "recovering_share": 0.75}
+    sizes = {"slow_strength": 0.2, "weak_strength": 0.6, "offset_rad": 0.3}
+    base, faults = draw(FaultConfig(**settings)), draw(FaultConfig(**settings, **bursts, **lasting, **sizes))
+    np.testing.assert_array_equal(base.kind, faults.kind)
+    np.testing.assert_array_equal(base.onset_s, faults.onset_s)
+    np.testing.assert_array_equal(draw(FaultConfig(**settings, **bursts)).period_s, faults.period_s)
+    assert set(faults.kind.ravel()) == {SLOW, OFFSET} and 0.48 < (faults.kind == SLOW).mean() < 0.52
+    assert faults.onset_s.min() >= 2.0 and faults.onset_s.max() <= 6.0
+    assert faults.onset_s.mean() == pytest.approx(4.0, abs=0.03) and np.isinf(base.end_s).all()
     ends = np.isfinite(faults.end_s)
     assert ends.mean() == pytest.approx(0.75, abs=0.01)
-    lasting = (faults.end_s - faults.onset_s)[ends]
-    assert lasting.min() >= 2.0 and lasting.max() <= 6.0 and lasting.mean() == pytest.approx(4.0, abs=0.03)
-    bursts = np.isfinite(faults.period_s)
-    assert bursts.mean() == pytest.approx(0.25, abs=0.01)
-    assert faults.period_s[bursts].min() >= 1.0 and faults.period_s[bursts].max() <= 3.0
+    lasts = (faults.end_s - faults.onset_s)[ends]
+    assert lasts.min() >= 2.0 and lasts.max() <= 6.0 and lasts.mean() == pytest.approx(4.0, abs=0.03)
+    intermittent = np.isfinite(faults.period_s)
+    assert intermittent.mean() == pytest.approx(0.25, abs=0.01)
+    assert faults.period_s[intermittent].min() >= 1.0 and faults.period_s[intermittent].max() <= 3.0
     assert (faults.duty == 0.4).all()
     assert set(np.unique(faults.offset_rad)) == {-0.3, 0.3} and abs(faults.offset_rad.mean()) < 0.01
     assert set(faults.strength[faults.kind == SLOW]) == {0.2}
-
-
-def test_a_list_gives_every_world_the_same_faults() -> None:
-    events = [
-        {"joint": 2, "kind": "weak", "strength": 0.5, "onset_s": 3.0, "duration_s": 4.0},
-        {"joint": 5, "kind": "offset", "offset_rad": -0.2, "period_s": 2.0, "duty": 0.25},
-        {"joint": 9},
-    ]
-    faults = draw(build(FaultConfig, {"events": events}, "faults"), 3)
-    assert faults.kind.tolist() == [[0, WEAK, 0, 0, OFFSET, 0, 0, 0, LOCKED]] * 3
-    assert (faults.onset_s[:, 1] == 3.0).all() and (faults.end_s[:, 1] == 7.0).all()
-    assert (faults.strength[:, 1] == 0.5).all() and (faults.offset_rad[:, 4] == -0.2).all()
-    assert (faults.period_s[:, 4] == 2.0).all() and (faults.duty[:, 4] == 0.25).all()
-    assert np.isinf(faults.end_s[:, 8]).all() and np.isinf(faults.period_s[:, 8]).all()
 
 
 def test_a_new_episode_forgets_the_faults_of_the_last_one() -> None:
@@ -156,20 +114,6 @@ def test_a_new_episode_forgets_the_faults_of_the_last_one() -> None:
     np.testing.assert_array_equal(faults.kind, fresh.kind)
     np.testing.assert_array_equal(faults.period_s, fresh.period_s)
     np.testing.assert_array_equal(faults.end_s, fresh.end_s)
-
-
-def test_bursts_act_for_their_share_of_the_period() -> None:
-    faults = draw(
-        FaultConfig(events=(JointFault(1, onset_s=1.0, duration_s=2.2, period_s=1.0, duty=0.3), JointFault(4))), 1
-    )
-    acts = {t: acting(faults, np.array([t]))[0] for t in (0.0, 0.95, 1.0, 1.25, 1.3, 1.95, 2.0, 2.3, 3.15, 3.2, 4.1)}
-    assert [t for t, joints in acts.items() if joints[0]] == [1.0, 1.25, 2.0, 3.15]
-    assert all(joints[3] and joints.sum() <= 2 for joints in acts.values())
-    # A time that has been summed up from steps of 0.05 s counts as the time it stands for.
-    summed = np.cumsum(np.full(60, 0.05))
-    assert [round(t, 2) for t in summed if acting(faults, np.array([t]))[0, 0]] == [
-        1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 2.0, 2.05, 2.1, 2.15, 2.2, 2.25, 3.0,
-    ]  # fmt: skip
 
 
 SPREAD = {

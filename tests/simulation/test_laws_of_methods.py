@@ -117,14 +117,6 @@ def test_a_law_acts_or_is_refused_by_name(name: str, method: Any) -> None:
         assert np.abs(with_it - run(other, law.fault)).max() < 0.02 * change
 
 
-@pytest.mark.parametrize("method", ["implicit", "rk4"])
-@pytest.mark.parametrize("limit", ["torque_limit_nm", "speed_limit_rad_s"])
-def test_a_limit_that_an_accelerated_joint_does_not_know_is_refused(limit: str, method: Any) -> None:
-    actuator = replace(ACCELERATED.actuator, **{limit: 1.0})
-    with pytest.raises(ValueError, match=rf"robot.actuator.{limit} is set, but robot.actuator.kind is 'acceleration'"):
-        replace(ACCELERATED, actuator=actuator, integrator=method)
-
-
 PEG = np.array([[0.30, 0.09, 1.0, 0.0, 0.0, 0.05]])
 """Beside the head, which the wave swings against it."""
 

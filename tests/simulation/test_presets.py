@@ -11,7 +11,7 @@ import pytest
 from snake_gym.config import build
 from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
-from snake_gym.robot.presets import MUSCLE, PEGBOARD, PRESETS, ROBO_CONDA, SNAKESYS
+from snake_gym.robot.presets import PEGBOARD, PRESETS, SNAKESYS
 from snake_gym.robot.spatial_spec import load_spatial_robot
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -65,20 +65,6 @@ def test_every_robot_runs_in_the_env_with_every_fault_that_it_can_have(name: str
         assert np.isfinite(observation).all() and np.isfinite(reward).all()
         shown.append(core.robot.failed_now()[0].sum())
     assert max(shown) == len(kinds)
-
-
-def test_robo_conda_is_the_robot_of_irani2015() -> None:
-    assert ROBO_CONDA.n_joints == 13 and ROBO_CONDA.length_m == pytest.approx(1.75)
-    across, along = ROBO_CONDA.coulomb_force("normal"), ROBO_CONDA.coulomb_force("tangential")
-    np.testing.assert_allclose(across[:-1] / along[:-1], 1.5 / 0.12)
-    assert across[-1] == along[-1] and ROBO_CONDA.links("friction.normal_ns_m")[-1] == 0.14, "the head has no wheels"
-    assert ROBO_CONDA.friction.coulomb_axes == "independent"
-    assert ROBO_CONDA.joints("joint_stop_rad")[0] == pytest.approx(math.radians(38.0))
-
-
-def test_the_muscle_robot_is_that_of_haghshenas2022() -> None:
-    assert (MUSCLE.n_links, MUSCLE.length_m, MUSCLE.link_mass_kg) == (6, pytest.approx(0.6), 0.09)
-    assert MUSCLE.friction.coulomb_axes == "coupled" and MUSCLE.actuator.kind == "muscle"
 
 
 def test_snakesys_lumps_29_modules_into_15_links() -> None:

@@ -38,21 +38,14 @@ def servo(**settings: Any) -> dict[str, Any]:
 TORQUE = servo(kind="torque", speed_limit_rad_s=".inf")
 NO_GAINS = servo(kind="torque", speed_limit_rad_s=".inf", kp=0.0, kd=0.0)
 ICE = {"preset": SERVO, "friction": {"tangential_ns_m": 0.0, "normal_ns_m": 0.0}}
-RK4 = {"preset": SERVO, "integrator": "rk4", "sim_dt_s": 1e-4}
+STIFF = {**servo(kp=600.0, kd=10.0), "integrator": "rk4", "sim_dt_s": 1e-4}
 LATE = {"command_delay_s": {"high": 1.0}, "command_jitter_s": {"high": 0.1}}
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (faults(n_min=3, n_max=2), "n_min is 3, n_max 2"),
-    (faults(onset_min_s=5.0), "onset_min_s is 5, onset_max_s 0"),
     (faults(onset_max_s=math.inf), "onset_max_s is inf"),
     (faults(duration_s=5.0, duration_max_s=4.0), "duration_s is 5, duration_max_s 4"),
-    (faults(period_min_s=3.0), "period_min_s is 3, period_max_s 2"),
-    (faults(kinds=[]), "expected a list of at least 1"),
-    (faults(kinds=["lokced"]), "did you mean 'locked'"),
     (faults(weak_strength=[0.4, 0.2]), "weak_strength is [0.4, 0.2]; expected [low, high] with low <= high"),
-    (faults(weak_strength=[0.4, 1.2]), "weak_strength[1] is 1.2"),
-    (faults(strengths={"ruogh": 0.1}), "did you mean 'rough'"),
-    (faults(strengths={"rough": [0.3, 0.1]}), "strengths.rough is [0.3, 0.1]; expected [low, high]"),
     (faults(strengths={"weak": 0.1}), "faults.strengths has a key that is 'weak'; expected one of"),
     (faults(recovering_share=0.5), "faults.recovering_share is 0.5, but faults.duration_s is inf"),
     (faults(second_share=0.5), "faults.second_share is 0.5"),
@@ -61,32 +54,27 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (faults(n_max=10), "n_max is 10; expected at most 9"),
     (faults(events=[{"joint": 4}] * 3), "expected each joint at most twice"),
     (faults("resilient", kinds=["locked", "slow"]), "faults.kinds has slow, but resilient has no speed limit"),
-    (faults("resilient", events=[{"joint": 2, "kind": "slow"}]), "faults.events has slow"),
     (faults("muscle", kinds=["rough"]), "muscle has no torque limit"),
     (faults("resilient", kinds=["rough"]), "resilient has no integrator 'implicit'"),
     (faults("muscle", kinds=["loose"]), "muscle has no position or torque servo"),
-    (event(kind="stuck"), "events[0].kind is 'stuck'; expected one of locked, free, weak, slow, offset"),
     (event(strength=0.0), "events[0].strength is 0"),
-    (event(strength=[0.3, 0.2]), "events[0].strength is [0.3, 0.2]; expected [low, high]"),
-    (event(onset=1.0), "did you mean 'onset_s'"),
     (encoders(kinds=["locked"]), "sensors.encoder_faults.kinds[0] is 'locked'"),
-    (encoders(events=[{"joint": 1, "noise_rad": -0.1}]), "sensors.encoder_faults.events[0].noise_rad is -0.1"),
     (encoders(events=[{"joint": 10}]), "encoder_faults.events has joint 10; expected 1 to 9"),
-    (varied("mas", low=0.9), "did you mean 'mass'"),
     (varied("mass", low=2.0), "randomisation.mass.low is 2, high 1; expected low <= high"),
-    (varied("mass", low=0.0), "randomisation.mass.low is 0"),
+    (varied("mass", STIFF, low=0.2), "randomisation (mass) asks for too much: robot.sim_dt_s is 0.0001"),
     (varied("push_hz", high=1.0), "push_m_s is null, but push_hz is set; expected both or none"),
     (varied("pose_jitter_s", high=0.3), "pose_jitter_s.high is 0.3; expected at most the robot's control_dt_s, 0.2"),
     ({"robot": SERVO, "randomisation": LATE}, "at most 1 s with"),
     (varied("command_delay_s", TORQUE, high=0.1), "command_delay_s is set, but robot.actuator.kind is 'torque'"),
-    (varied("speed_limit", TORQUE, low=0.5), "randomisation.speed_limit is set, but resilient_servo has none"),
     (varied("servo_gain", NO_GAINS, low=0.5), "servo_gain is set, but resilient_servo has none"),
     (varied("patches", ICE, high=0.5), "randomisation.patches is set, but resilient_servo has none"),
     (varied("backlash_rad", "resilient", high=0.1), "expected 'position' or 'torque'"),
-    ({"robot": servo(delay_s=-0.1)}, "delay_s is -0.1"),
     ({"robot": servo(delay_s=0.1, kind="torque")}, "expected 'position'"),
-    ({"robot": {**RK4, "joint_stop_rad": 0.5}}, "robot.integrator is 'rk4'; expected 'implicit'"),
-    ({"robot": RK4, "field": {}}, "robot.integrator is 'rk4'; expected 'implicit', which obstacles need"),
+    ({"robot": {"preset": "resilient", "actuator": {"torque_limit_nm": 1.0}}}, "actuator.torque_limit_nm is set, but"),
+    (
+        {"robot": {"preset": "resilient", "actuator": {"speed_limit_rad_s": 1}}},
+        "speed_limit_rad_s is set, but robot",
+    ),
     ({"robot": "resilient", "field": {}}, "robot.actuator.kind is 'acceleration'; expected 'torque', 'position' or"),
     ({"contact_sensor": {"threshold_n": 9.0, "limit_n": 3.0}}, "limit_n is 3; expected > threshold_n 9"),
 ]

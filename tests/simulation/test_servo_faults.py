@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError, build
+from snake_gym.config import build
 from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.physics.actuators import SLIP_RAD_S
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.simulation.fault_kinds import FaultyJoints, fault_code
-from snake_gym.simulation.servo_faults import COOL, GROWTH_S, HEATING_S, switch_off
+from snake_gym.simulation.fault_kinds import fault_code
+from snake_gym.simulation.servo_faults import COOL, GROWTH_S, HEATING_S
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-
-KINDS = ["slipped", "rough", "loose", "overload", "misread", "silent"]
 
 
 def faulty(spec: RobotSpec, kind: str, joints: Any = slice(None), **settings: float) -> SimulatedRobot:
@@ -68,28 +66,6 @@ def test_a_loose_joint_comes_to_the_backlash_of_its_strength() -> None:
     crawl(young, 15)
     widest = 0.5 * 0.1 * 14 * 0.2 / GROWTH_S
     assert np.abs(young.state.lash_rad).max() == pytest.approx(widest, rel=1e-6)
-
-
-def test_an_overloaded_servo_switches_off_when_hot_and_comes_back_when_cool() -> None:
-    """At twice the load that it bears, heat 4 (1 - exp(-t / tau)) is 1 at t = tau ln 4/3; it halves in tau ln 2."""
-    memory, dt = np.zeros(1), 0.01
-    powered = []
-    for _ in range(2000):
-        nothing, joint, torque = np.zeros(1), np.array([2]), np.full(1, 2.0 * 0.05 * 8.0)
-        joints = FaultyJoints(
-            nothing, nothing, nothing, np.full(1, 0.05), nothing, RESILIENT_SERVO, joint, nothing, memory, nothing, dt,
-            torque * (memory >= 0.0),
-        )  # fmt: skip
-        effect = switch_off(joints)
-        assert effect.memory is not None and effect.powered is not None
-        memory = effect.memory
-        powered.append(bool(effect.powered[0]))
-    changes = (np.flatnonzero(np.diff(np.array(powered, int))) + 2) * dt
-    first, back = HEATING_S * math.log(4.0 / 3.0), HEATING_S * math.log(1.0 / COOL)
-    assert changes[0] == pytest.approx(first, abs=2 * dt)
-    assert changes[1] - changes[0] == pytest.approx(back, abs=2 * dt)
-    again = HEATING_S * math.log((4.0 - COOL) / (4.0 - 1.0))
-    assert changes[2] - changes[1] == pytest.approx(again, abs=2 * dt)
 
 
 def test_a_servo_that_is_off_has_no_power_and_a_light_load_never_switches_it_off() -> None:
@@ -172,16 +148,19 @@ def test_heat_is_that_of_commands_that_act_not_of_those_on_their_way() -> None:
     np.testing.assert_allclose(heats[1][12:], heats[0][10:-2], rtol=0.1)
 
 
-def test_a_locked_joint_stalls_its_servo() -> None:
-    core = make(
-        1, faults={"events": [{"joint": 5, "kind": "overload", "strength": 0.5}, {"joint": 5, "kind": "locked"}]}
-    )
+def test_a_stalled_servo_switches_off_when_hot_and_comes_back_when_cool() -> None:
+    """At twice the load that it bears, heat 4 (1 - exp(-t / tau)) is 1 at t = tau ln 4/3; it halves in tau ln 2."""
+    events = [{"joint": 5, "kind": "overload", "strength": 0.5}, {"joint": 5, "kind": "locked"}]
+    core = make(1, faults={"events": events}, robot={"preset": "resilient_servo", "control_dt_s": 0.05})
     off = []
-    for _ in range(20):
+    for _ in range(200):
         core.step(np.ones(core.action.shape))
         off.append(core.robot.faults.memory[0, 4] < 0.0)
-    # Twice the load that it bears: heat is 1 after tau ln 4/3 = 1.44 s; the step in which the load is seen follows.
-    assert off.index(True) == 8
+    changes = 0.05 * (np.flatnonzero(np.diff(np.array(off, int))) + 1)
+    heats, cools = HEATING_S * math.log(4.0 / 3.0), HEATING_S * math.log(1.0 / COOL)
+    again = HEATING_S * math.log((4.0 - COOL) / (4.0 - 1.0))
+    assert changes[0] == pytest.approx(heats, abs=0.15)
+    np.testing.assert_allclose(np.diff(changes)[:2], [cools, again], atol=0.15)
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.3])
@@ -261,26 +240,6 @@ def act(core: SnakeCore, n_steps: int, seed: int = 0) -> np.ndarray:
     return np.array([core.step(np.tile(action, (core.n_worlds, 1)))[0] for action in actions])
 
 
-@pytest.mark.parametrize("onset_s", [0.0, 1.0, 1.1])
-def test_the_reading_does_not_tell_when_a_joint_slips(onset_s: float) -> None:
-    """The shaft stays where it is held, the link moves; what shows is the load of that motion."""
-    slip = {"joint": 5, "kind": "slipped", "offset_rad": 0.35, "onset_s": onset_s, "duration_s": 4.0}
-    slipped, healthy = make(faults={"events": [slip]}), make()
-    np.testing.assert_array_equal(slipped.observe(), healthy.observe())
-    rng, angles, rates, moved = np.random.default_rng(2), [], [], []
-    for _ in range(50):
-        action = rng.uniform(-0.3, 0.3, slipped.action.shape)
-        for core in (slipped, healthy):
-            core.step(action)
-        angles.append(slipped.measurement.joint_angle - healthy.measurement.joint_angle)
-        rates.append(slipped.measurement.joint_rate - healthy.measurement.joint_rate)
-        moved.append((slipped.robot.joint_angle() - healthy.robot.joint_angle())[:, 4])
-    assert np.abs(angles).max() < 0.08 and np.abs(rates).max() < 0.3
-    begun = round(onset_s / 0.2) + 1
-    np.testing.assert_allclose(moved[begun + 12], 0.35, atol=0.05)
-    np.testing.assert_allclose(moved[-1], 0.0, atol=0.02)
-
-
 @pytest.mark.parametrize("preset", ["resilient_servo", "robo_conda", "muscle", "resilient"])
 def test_a_slip_does_not_jump(preset: str) -> None:
     """Physics step by physics step: neither the joint nor the reading of its servo."""
@@ -296,7 +255,7 @@ def test_a_slip_does_not_jump(preset: str) -> None:
         joints.append(robot.joint_angle()[0, 2])
         servos.append(robot.servo_angle()[0, 2] - healthy.servo_angle()[0, 2])
         told.append(robot.servo_rate()[0, 2])
-    assert max(joints) > 0.1 and abs(joints[-1]) < 0.1
+    assert max(joints) > (0.25 if preset == "resilient_servo" else 0.1) and abs(joints[-1]) < 0.1
     for angle in (joints, servos):
         assert np.abs(np.diff(angle)).max() < 1.5 * SLIP_RAD_S * spec.step_s
     np.testing.assert_allclose(np.sum(told) * spec.step_s, servos[-1], atol=0.02)
@@ -312,16 +271,6 @@ def test_a_joint_that_is_held_or_has_no_power_does_not_slip() -> None:
             assert slip == pytest.approx(0.0 if k < 10 else min(SLIP_RAD_S * 0.2 * (k - 9), 0.35), abs=1e-9)
 
 
-def test_a_slip_is_in_no_reading_and_the_centre_is_where_the_reading_puts_it() -> None:
-    core = make(faults={"events": [{"joint": 5, "kind": "slipped", "offset_rad": 0.4}]})
-    act(core, 10)
-    sample, robot = core.measurement, core.robot
-    error = robot.joint_angle() - sample.joint_angle
-    np.testing.assert_allclose(error, np.tile(np.eye(9)[4] * 0.4, (4, 1)), atol=1e-12)
-    assert sample.centre_xy_w is not None
-    assert np.hypot(*(sample.centre_xy_w - robot.state.centre_xy).T).min() > 0.01
-
-
 def test_kinds_that_may_come_but_do_not_change_nothing_where_they_need_no_law() -> None:
     plain = act(make(faults={"joints": [2], "kinds": ["locked"]}), 10)
     events = [{"joint": 2}, *({"joint": 3, "kind": kind, "onset_s": 1e6} for kind in ("silent", "misread"))]
@@ -333,10 +282,3 @@ def test_every_robot_has_the_kinds_that_need_nothing(name: str) -> None:
     core = make(2, robot=name, faults={"n_min": 3, "n_max": 3, "kinds": ["slipped", "misread", "silent"]})
     assert np.isfinite(act(core, 5)).all()
     assert (core.robot.faults.kind != HEALTHY).sum() == 6
-
-
-def test_friction_on_a_robot_that_was_not_told_of_it_is_an_error() -> None:
-    robot = SimulatedRobot(RESILIENT_SERVO, 1, 1)
-    robot.faults.kind[:] = fault_code("rough")
-    with pytest.raises(ConfigError, match="brings joint friction, but this robot was not told by allow_faults"):
-        robot.step(np.zeros((1, 9)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,26 +24,18 @@ def make(**thresholds: Any) -> Costs:
     return Costs(CostConfig(**thresholds), SimulatedRobot(SPEC, 2))
 
 
-def bend(robot: SimulatedRobot, world: int, joint: int, angle_rad: float) -> None:
-    """Bend one joint of a straight robot; joint i is theta_i - theta_{i+1}."""
-    robot.state.link_angle[world] = 0.0
-    robot.state.link_angle[world, : joint + 1] = angle_rad
-
-
-def test_joints_cost_from_the_share_of_their_limit_on() -> None:
-    costs = make(joint_limit_share=0.9)
-    bend(costs.robot, 0, 4, -0.9001)
-    bend(costs.robot, 1, 4, 0.8999)
-    costs.count(LIVE)
-    assert costs.infos()["cost/joint_limit"].tolist() == [1.0 / 9.0, 0.0]
-
-
-def test_the_stop_counts_where_it_is_nearer_than_the_limit_of_commands() -> None:
-    spec = load_robot({"preset": "resilient_servo", "joint_limit_rad": 1.0, "joint_stop_rad": 0.5})
+@pytest.mark.parametrize(
+    ("joint_stop_rad", "angle_rad", "counts"),
+    [(np.inf, -0.9001, True), (np.inf, 0.8999, False), (0.5, 0.4501, True), (0.5, -0.4499, False)],
+)
+def test_joints_cost_from_the_share_of_the_nearer_of_limit_and_stop(
+    joint_stop_rad: float, angle_rad: float, counts: bool
+) -> None:
+    spec = replace(SPEC, joint_stop_rad=joint_stop_rad)
     costs = Costs(CostConfig(joint_limit_share=0.9), SimulatedRobot(spec, 2))
-    bend(costs.robot, 0, 0, 0.46)
+    costs.robot.state.link_angle[0, :5] = angle_rad  # joint i is theta_i - theta_{i+1}
     costs.count(LIVE)
-    assert costs.infos()["cost"].tolist() == [1.0 / 9.0, 0.0]
+    assert costs.infos()["cost/joint_limit"].tolist() == costs.infos()["cost"].tolist() == [counts / 9.0, 0.0]
 
 
 def test_forces_and_torques_cost_beyond_their_limits() -> None:

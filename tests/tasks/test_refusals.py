@@ -14,27 +14,18 @@ from snake_gym.registry import find_task
 from snake_gym.tasks.path_follow import PathFollowConfig
 
 TWICE = [[0, 0], [1, 0], [1, 0]]
-BACK = [[0, 0], [1, 0], [0, 0]]
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("Waypoints", {"course": {"lookahead": 9}}, "lookahead is 9"),
     ("Waypoints", {"course": {"kind": "list"}}, "targets is empty"),
-    ("Waypoints", {"course": {"kind": "list", "targets": [[0.0, -2e6]]}}, "targets[0][1] is -2e+06"),
     ("Waypoints", {"course": {"kind": "paper", "targets": [[1, 1]]}}, "targets is given for course.kind paper"),
     ("Waypoints", {"course": {"n_targets": 4, "success_targets": 5}}, "success_targets is 5; expected <= 4"),
-    ("Waypoints", {"course": {"min_distance_m": 3.0}}, "min_distance_m is 3, max_distance_m 2"),
     ("Waypoints", {"robot": "resilient", "costs": {"torque_share": 0.5}}, "resilient has no torque limit"),
-    ("Waypoints", {"costs": {"torque_share": 1.5}}, "costs.torque_share is 1.5"),
     ("Velocity", {"command": {"min_speed_m_s": 0.5}}, "min_speed_m_s is 0.5, max_speed_m_s 0.3"),
-    ("Velocity", {"command": {"min_interval_s": 20.0}}, "min_interval_s is 20, max_interval_s 15"),
-    ("Velocity", {"command": {"max_speed_m_s": 0.0}}, "max_speed_m_s is 0"),
     ("Velocity", {"command": {"min_interval_s": 0.001}}, "min_interval_s is 0.001 for time_limit_s 60"),
     ("Escape", {"robot": {"link_radius_m": 0}}, "link_radius_m is 0; expected at least 0.001 among obstacles"),
     ("Escape", {"goal": {"distance_m": 0.1}}, "goal.distance_m is 0.1; expected at least half the robot's length"),
-    ("PathFollow", {"path": {"kind": "cirle"}}, "did you mean 'circle'"),
     ("PathFollow", {"path": {"kind": "recorded"}}, "path.points has 0 entries"),
     ("PathFollow", {"path": {"kind": "recorded", "points": TWICE}}, "points[1] is [1.0, 0.0], as the next one"),
-    ("PathFollow", {"path": {"kind": "recorded", "points": BACK, "closed": True}}, "points[2] is [0.0, 0.0], as"),
     ("PathFollow", {"path": {"kind": "line", "closed": True}}, "path.closed is given for path.kind line"),
     ("PathFollow", {"path": {"length_m": 1e4, "bend_every_m": 1.0}}, "bend_every_m is 1 for length_m 10000"),
     (
@@ -59,13 +50,11 @@ def test_settings_that_no_task_can_have_are_refused_in_one_line(
     ("content", "expected"),
     [
         (b"0,0\n1,a\n", "expected a CSV file with lines x,y"),
-        (b"0,0,0\n", "expected a CSV file with lines x,y"),
         (b"0,0\nnan,0\n", "expected coordinates of at most"),
-        (b"x,y\n", "path.points has 0 entries"),
         (b"\xff\xfe\x00", "expected a CSV file with lines x,y"),
         (b"0,0\n" * 1_100_000, "more than 4194304 bytes"),
     ],
-    ids=["a word", "three numbers", "no number", "a header alone", "bytes", "large"],
+    ids=["a word", "no number", "bytes", "large"],
 )
 def test_a_file_that_is_no_path_is_one_clear_error(content: bytes, expected: str, tmp_path: Path) -> None:
     file = tmp_path / "walk.csv"

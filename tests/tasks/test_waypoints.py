@@ -36,12 +36,6 @@ def test_progress_counts_towards_the_target_of_the_step_and_targets_advance() ->
     assert terms["effort"][0] == 0.5 and terms["energy"][0] == 1.5
 
 
-def test_worlds_that_did_not_step_earn_nothing() -> None:
-    task = Waypoints(CourseConfig(kind="list", targets=((1.0, 0.0),)), 1)
-    terms, _ = advance(task, [0.0, 0.0], [1.0, 0.0], live=np.zeros(1, bool))
-    assert all(term[0] == 0.0 for term in terms.values()) and task.index[0] == 0
-
-
 def test_random_courses_keep_to_distances_and_turns() -> None:
     n = 500
     task = Waypoints(CourseConfig(n_targets=20, min_distance_m=1.0, max_distance_m=2.0, max_turn_rad=1.0), n)
