@@ -1,4 +1,4 @@
-"""The mirrored robot: its own inverse, the same physics, the same shape at a change of direction."""
+"""The mirrored robot: its own inverse, its links, and the same physics."""
 
 from __future__ import annotations
 

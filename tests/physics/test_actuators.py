@@ -21,8 +21,6 @@ INERTIA = 0.02
 class Crawl(NamedTuple):
     """What a wave made of ``resilient_servo``."""
 
-    angle: np.ndarray
-    """(T, J) [rad] after each control step."""
     lowest_supply: float
     centre_xy: np.ndarray
     work_j: float
@@ -50,12 +48,11 @@ def crawl(spec: RobotSpec, steps: int, bend: float = 0.6, swing: float = 0.6, ad
     """A wave of ``swing`` [rad] that goes on by ``advance`` [rad] in each control step, from one of ``bend``."""
     robot, wave = SimulatedRobot(spec, 1, 1), 0.5236 * np.arange(9)
     robot.set_shape(bend * np.sin(wave)[None], np.zeros(1), np.zeros((1, 2)))
-    angles, supply = [], []
+    supply = []
     for k in range(steps):
         robot.step(swing * np.sin(wave - advance * k)[None])
-        angles.append(robot.joint_angle()[0])
         supply.append(float(robot.state.supply[0]))
-    return Crawl(np.array(angles), min(supply), robot.state.centre_xy[0].copy(), float(robot.state.work_j[0]))
+    return Crawl(min(supply), robot.state.centre_xy[0].copy(), float(robot.state.work_j[0]))
 
 
 def turn(robot: SimulatedRobot, rate: float) -> None:

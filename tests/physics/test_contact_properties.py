@@ -1,4 +1,4 @@
-"""What contact must do whatever the numbers: symmetry, dissipation, one world at a time, no feature overlooked."""
+"""What contact must do whatever the numbers: symmetry, dissipation, no feature overlooked."""
 
 from __future__ import annotations
 

@@ -115,17 +115,6 @@ def test_an_offset_joint_goes_beside_its_reference() -> None:
     np.testing.assert_allclose(robot.joint_angle()[0], expected, atol=2e-3)
 
 
-def test_a_slipped_joint_is_beside_its_reference_and_its_servo_does_not_know() -> None:
-    robot = make(RESILIENT_SERVO, amplitude=0.0)
-    fail(robot, 2, SLIPPED, offset_rad=-0.35, onset_s=1.0)
-    robot.step(np.full((1, 9), 0.2), n_substeps=90)
-    np.testing.assert_array_equal(robot.servo_angle(), robot.joint_angle())
-    for _ in range(40):
-        robot.step(np.full((1, 9), 0.2))
-    np.testing.assert_allclose(robot.joint_angle()[0, 2], 0.2 - 0.35, atol=2e-3)
-    np.testing.assert_allclose(robot.servo_angle(), 0.2, atol=2e-3)
-
-
 BOTH: dict[str, tuple[dict[str, float], dict[str, float], dict[str, float]]] = {
     "weak and weak": (
         {"kind": WEAK, "strength": 0.5}, {"kind": WEAK, "strength": 0.25}, {"kind": WEAK, "strength": 0.125},

@@ -1,4 +1,4 @@
-"""Dry friction of joints: constant braking, rest below the limit, with power and without, never a gain of energy."""
+"""Dry friction of joints: constant braking, rest below the limit, never a gain of energy."""
 
 from __future__ import annotations
 

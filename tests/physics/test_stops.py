@@ -1,4 +1,4 @@
-"""Joint stops with stiff, saturated servos: what a stop may not do, whatever gains and steps."""
+"""Joint stops with stiff, saturated servos: energy, work, and what happens where the laws do not settle."""
 
 from __future__ import annotations
 
