@@ -95,6 +95,7 @@ def test_a_weak_joint_has_its_share_of_the_torque_limit() -> None:
 def test_a_slow_joint_moves_at_its_share_of_the_speed_limit(
     actuator: Literal["position", "torque"], integrator: Literal["implicit", "rk4"]
 ) -> None:
+    """A servo of 2 rad/s in steps of 1 ms, slow and healthy."""
     servo = ActuatorSpec(actuator, kp=60.0, kd=10.0, speed_limit_rad_s=2.0)
     spec = dataclasses.replace(two_links(), actuator=servo, integrator=integrator, sim_dt_s=0.001)
     FaultConfig(kinds=("slow",), n_max=1).check_robot(spec)
@@ -153,18 +154,6 @@ def test_two_faults_of_a_joint_are_one_with_both_effects_to_the_last_bit(preset:
         np.testing.assert_array_equal(one, other)
 
 
-def test_of_two_faults_each_has_its_own_time_and_effect() -> None:
-    """A servo that is slow from 0 s on and shifted from 2 s on creeps to the shifted reference."""
-    robot = make(two_links_with_servo(), amplitude=0.0)
-    fail(robot, 0, SLOW, strength=0.3)
-    fail(robot, 0, OFFSET, slot=robot.second_faults, offset_rad=1.0, onset_s=2.0)
-    robot.step(np.zeros((1, 1)), n_substeps=2000)
-    assert abs(robot.joint_angle()[0, 0]) < 1e-9
-    assert robot.failed_now().all()
-    robot.step(np.zeros((1, 1)), n_substeps=200)
-    assert robot.joint_rate()[0, 0] == pytest.approx(0.6, rel=1e-4)
-
-
 def test_a_joint_recovers_at_the_fault_s_end() -> None:
     robot, healthy = make(RESILIENT_SERVO), make(RESILIENT_SERVO)
     for joint, kind in enumerate((LOCKED, FREE, WEAK, SLOW, OFFSET)):
@@ -184,12 +173,6 @@ def two_links() -> RobotSpec:
         n_links=2, link_half_length_m=0.1, link_mass_kg=(1e6, 1.0), link_inertia_kgm2=(1e6, 0.01),
         friction=FrictionSpec(0.0, 0.0), actuator=ActuatorSpec("torque", 0.0, 0.0), control_dt_s=0.2, sim_dt_s=0.01,
     )  # fmt: skip
-
-
-def two_links_with_servo() -> RobotSpec:
-    """The same with a servo of 2 rad/s, in steps of 1 ms."""
-    servo = ActuatorSpec("position", kp=60.0, kd=10.0, speed_limit_rad_s=2.0)
-    return dataclasses.replace(two_links(), actuator=servo, sim_dt_s=0.001)
 
 
 @pytest.mark.parametrize(
