@@ -25,7 +25,7 @@ TESTS = Path(__file__).parent
 QUICK = (
     "benchmark/test_statistics", "controllers/test_cc", "controllers/test_controllers",
     "controllers/test_fault_aware", "controllers/test_fault_detection", "controllers/test_guidance",
-    "controllers/test_nominal_chain", "controllers/test_serpenoid", "controllers/test_sjc", "controllers/test_tuned",
+    "controllers/test_nominal_chain", "controllers/test_serpenoid", "controllers/test_tuned",
     "hardware/bus/test_family", "hardware/bus/test_protocol", "hardware/calibration/test_calibration.py",
     "hardware/run/test_run_config", "hardware/safety/test_cycle_time", "hardware/safety/test_safety",
     "interface/test_interface", "interface/test_policy_file", "obstacles/test_shapes", "robot/",

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from snake_gym.benchmark.replay import read_rows
 from snake_gym.config import (
@@ -23,12 +21,10 @@ from snake_gym.config import (
     OptionParser,
     add_set_option,
     apply_overrides,
-    choose,
     digest,
     dump_yaml,
     load_yaml,
     merge,
-    near_path,
     nearest,
     read_json,
     require,
@@ -41,7 +37,9 @@ from snake_gym.hardware.run.record import read_record
 from snake_gym.tasks.paths import read_points
 
 
-@pytest.mark.parametrize("name", ["yes", "010", "1e-3", "null", "~", "12:30", "2026-01-01", "<<", "=", "0x1F", "", " "])
+@pytest.mark.parametrize(
+    "name", ["yes", "010", "1e-3", "null", "~", "12:30", "2026-01-01", "<<", "=", "0x1F", "", " ", "\x85"]
+)
 def test_text_that_looks_like_something_else_survives_yaml(name: str, tmp_path: Path) -> None:
     dump_yaml({"name": name}, tmp_path / "x.yaml")
     assert load_yaml(tmp_path / "x.yaml") == {"name": name}
@@ -55,7 +53,6 @@ def test_text_that_looks_like_something_else_survives_yaml(name: str, tmp_path: 
     ("written", "value"),
     [
         ("1e-3", 1e-3),
-        (".5", 0.5),
         ("-.inf", -math.inf),
         ("12", 12),
         ("1_000_000", 1_000_000),
@@ -75,11 +72,6 @@ def test_scalars_are_read_by_the_rules_of_yaml_1_2(written: str, value: object, 
     read = load_yaml(tmp_path / "x.yaml")["key"]
     assert read == value
     assert type(read) is type(value)
-
-
-def test_no_settings(tmp_path: Path) -> None:
-    (tmp_path / "x.yaml").write_text("{}  # nothing\n")
-    assert load_yaml(tmp_path / "x.yaml") == {}
 
 
 def test_a_text_with_too_many_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,30 +99,20 @@ def test_endless_files_are_not_read(reader: Callable[[str], object], tmp_path: P
         ("a: 1\nb: 2\na: 3\n", "is not valid YAML, line 3, column 1: 'a' is given twice"),
         ("a: [1, 2\n", "is not valid YAML, line 2"),
         ("a: !!python/object/apply:os.system ['true']\n", "is not valid YAML, line 1"),
-        ("a: !!int ''\n", "is not valid YAML, line 1, column 4: anchors, aliases and tags are not read"),
         ("a: &a {x: 1}\nb: {<<: [*a, *a]}\n", "is not valid YAML, line 1, column 4: anchors, aliases and tags"),
-        ("a: *b\n", "is not valid YAML, line 1, column 4: anchors, aliases and tags are not read"),
-        ("a\tb: : c", "is not valid YAML"),
         ("a: \x00", "is not valid YAML"),
+        ("a: \udcff", "cannot be read: not UTF-8 text"),
         ("- 1\n- 2\n", "holds [1, 2]; expected settings of the form 'key: value'"),
-        ("text", "holds 'text'; expected settings"),
-        ("", "is empty; expected settings of the form 'key: value' ({} for none)"),
         ("# nothing\n---\n", "is empty; expected settings"),
     ],
 )
 def test_a_broken_file_is_one_line(content: str, complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
-    path.write_text(content)
+    path.write_text(content, errors="surrogateescape")
     with pytest.raises(ConfigError) as caught:
         load_yaml(path)
     assert str(caught.value).startswith(f"{path} {complaint}")
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="cannot be read: not UTF-8 text"):
-        load_yaml(tmp_path / "x.yaml")
 
 
 def test_a_missing_file_names_its_nearest_neighbour(tmp_path: Path) -> None:
@@ -147,18 +129,6 @@ def test_a_missing_file_names_its_nearest_neighbour(tmp_path: Path) -> None:
     assert complaint(folder / "demo").endswith(f"demo does not exist; did you mean '{folder}/demo.yaml'?")
     assert complaint(folder / "zzz.yaml").endswith("zzz.yaml does not exist")
     assert complaint(folder) == f"{folder} is a folder; expected a YAML file"
-
-
-def test_a_near_path_is_found_by_folder_and_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = tmp_path / "runs"
-    runs.mkdir()
-    (runs / "snake.json").touch()
-    assert near_path(runs / "snaek.json", (".json",)) == near_path(runs / "snake", (".json",)) == runs / "snake.json"
-    assert near_path(runs / "snaek.json", (".yaml",)) is None
-    monkeypatch.chdir(runs)
-    assert near_path("snaek.json", (".json",)) == Path("snake.json")
-    (runs / "a.json").touch()
-    assert near_path(runs / "x.json", (".json",)) is None
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -198,24 +168,6 @@ def test_merge_is_deep_and_changes_neither() -> None:
     assert override == {"a": {"x": 9, "n": {"m": 1}}, "c": 3, "d": {"k": [1]}}
 
 
-nested = st.recursive(
-    st.integers() | st.none(), lambda inner: st.dictionaries(st.sampled_from("abc"), inner), max_leaves=8
-)
-mappings = st.dictionaries(st.sampled_from("abc"), nested)
-
-
-@given(mappings, mappings)
-def test_merge_laws(a: dict[str, Any], b: dict[str, Any]) -> None:
-    assert merge(a, {}) == merge({}, a) == merge(a, a) == a
-    assert merge(merge(a, b), b) == merge(a, b)
-    assert set(merge(a, b)) == set(a) | set(b)
-    for key, value in merge(a, b).items():
-        if isinstance(a.get(key), dict) and isinstance(b.get(key), dict):
-            assert value == merge(a[key], b[key])
-        else:
-            assert value == (b[key] if key in b else a[key])
-
-
 def test_overrides_are_read_as_yaml() -> None:
     base = {"env": {"time_limit_s": 60, "faults": None}, "seed": 0}
     assignments = ["env.time_limit_s=1e1", "env.faults.kinds=[locked, free]", "new.deep.key=true", "seed=null", "s=a=b"]
@@ -250,28 +202,12 @@ def test_a_bad_override(assignment: str, message: str) -> None:
     [
         ("Learning-Ratee", ["batch", "learning_rate"], "learning_rate"),
         ("qqq", ["batch", "learning_rate"], None),
-        ("qqq", [], None),
-        ("my_gate", ["my_gait", "sjc"], "my_gait"),
-        ("Waypont", ["Waypoints", "Velocity"], "Waypoints"),
         ("num_envs", ["stagger", "n_envs", "seed"], "n_envs"),
         ("trian", ["train", "brain"], "train"),
-        ("distance_m", ["radius_m", "max_distance_m"], "max_distance_m"),
-        ("learningrate", ["batch_size", "learning_rate"], "learning_rate"),
     ],
 )
 def test_nearest(name: str, choices: list[str], expected: str | None) -> None:
     assert nearest(name, choices) == expected
-
-
-def test_choose() -> None:
-    assert choose("sjc", ["sjc", "cc"], "controller.kind") == "sjc"
-    with pytest.raises(ConfigError) as caught:
-        choose("sjcc", ["sjc", "cc"], "controller.kind")
-    assert str(caught.value) == "controller.kind is 'sjcc'; expected one of sjc, cc; did you mean 'sjc'?"
-    with pytest.raises(ConfigError, match=r"^kind is null; expected one of sjc, cc$"):
-        choose(None, ["sjc", "cc"], "kind")
-    with pytest.raises(ConfigError, match=r"^kind is \['sjc'\]; expected one of sjc, cc"):
-        choose(["sjc"], ["sjc", "cc"], "kind")
 
 
 # --- command line ----------------------------------------------------------------------------------------------------

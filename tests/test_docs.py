@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import importlib.util
 import io
 import json
 import re
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 from stable_baselines3 import PPO
 
+from benchmarks.suites import short_name
 from papers.__main__ import main as papers_main
 from snake_gym.__main__ import main as snake_gym_main
 from snake_gym.config import dump_yaml, to_dict
@@ -96,16 +96,6 @@ def test_the_readme_s_ten_lines_print_what_it_says(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == printed
 
 
-def suites() -> Any:
-    """The program benchmarks/suites.py as a module."""
-    if "suites" not in sys.modules:
-        spec = importlib.util.spec_from_file_location("suites", ROOT / "benchmarks" / "suites.py")
-        assert spec is not None and spec.loader is not None
-        sys.modules["suites"] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules["suites"])
-    return sys.modules["suites"]
-
-
 @pytest.mark.slow  # `make docs` builds it too
 def test_the_site_builds_without_a_dead_link(tmp_path: Path) -> None:
     pytest.importorskip("material", reason="extra docs")
@@ -116,8 +106,7 @@ def test_the_site_builds_without_a_dead_link(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for env_id, task in TASKS.items():
         if isinstance(task, str):
-            name = suites().short_name(env_id)
-            assert env_id in (tmp_path / "envs" / f"{name}.html").read_text()
+            assert env_id in (tmp_path / "envs" / f"{short_name(env_id)}.html").read_text()
     assert r"\(\varphi_i = \theta_i - \theta_{i+1}\)" in (tmp_path / "physics.html").read_text()
     from_network = re.findall(r'(?:src|href)="(https?://[^"]+\.(?:js|css))"', (tmp_path / "index.html").read_text())
     assert [url for url in from_network if "mathjax" not in url] == []

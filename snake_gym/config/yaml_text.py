@@ -81,4 +81,4 @@ def parse_yaml(text: str, where: str) -> Any:
 
 def format_yaml(obj: object) -> str:
     """Return a dataclass or mapping as YAML text."""
-    return yaml.dump(to_dict(obj), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.dump(to_dict(obj), Dumper=_Dumper, sort_keys=False, width=120)

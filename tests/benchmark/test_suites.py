@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import suites
 from snake_gym.benchmark.runner import Episodes, join_plays, play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, make_scenarios
-from tests.test_docs import suites
 
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "docs" / "suites"
@@ -22,8 +22,8 @@ SLOW = ("course", "obstacles", "obstacle_field", "escape", "path_follow", "veloc
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_suite_is_frozen_and_its_rows_are_of_its_scenarios(name: str) -> None:
-    config = suites().suite_config(name)  # raises if it has other scenarios than it is frozen to
-    about, results = suites().read_suite(ROWS / f"{name}.csv")
+    config = suites.suite_config(name)  # raises if it has other scenarios than it is frozen to
+    about, results = suites.read_suite(ROWS / f"{name}.csv")
     assert config.scenarios == about["scenarios"]
     assert results[0].columns["seed"].tolist() == list(range(config.seed, config.seed + config.episodes))
     assert {"random", *config.variants} <= about["policies"].keys()
@@ -32,7 +32,7 @@ def test_a_suite_is_frozen_and_its_rows_are_of_its_scenarios(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["demo", *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES if n != "demo")])
 def test_the_page_has_the_numbers_of_the_rows(name: str) -> None:
-    section = suites().section(ROWS / f"{name}.csv")
+    section = suites.section(ROWS / f"{name}.csv")
     assert section in (ROOT / "docs/suites.md").read_text(), "run: python benchmarks/suites.py"
     # the same by hand, without our statistics
     lines = [line for line in (ROWS / f"{name}.csv").read_text().splitlines() if not line.startswith("#")]
@@ -46,16 +46,15 @@ def test_the_page_has_the_numbers_of_the_rows(name: str) -> None:
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in NAMES])
 def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
-    program = suites()
-    config = program.suite_config(name)
+    config = suites.suite_config(name)
     scenarios = make_scenarios(config)
-    _, results = program.read_suite(ROWS / f"{name}.csv")
+    _, results = suites.read_suite(ROWS / f"{name}.csv")
     told = {episodes.name: episodes for episodes in results}
     row = sum(map(ord, name)) % config.episodes
-    for entrant in program.entrants_of(config, scenarios, {}):
+    for entrant in suites.entrants_of(config, scenarios, {}):
         again = play(entrant, scenarios, rows=[row]).columns
         assert str(again["faults"][0]) == str(told[entrant.name].columns["faults"][row])
-        for column in program.measures(told[entrant.name].score):
+        for column in suites.measures(told[entrant.name].score):
             expected = float(told[entrant.name].columns[column][row])
             if column != "energy_j":  # stored before work was counted within a step
                 assert float(again[column][0]) == pytest.approx(expected, rel=2e-3, abs=2e-3), (entrant.name, column)
@@ -63,8 +62,8 @@ def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
 
 def test_every_learned_row_has_a_recipe() -> None:
     for name in NAMES:
-        about, _ = suites().read_suite(ROWS / f"{name}.csv")
-        assert about["trainings"].keys() <= suites().LEARNED.get(name, {}).keys(), name
+        about, _ = suites.read_suite(ROWS / f"{name}.csv")
+        assert about["trainings"].keys() <= suites.LEARNED.get(name, {}).keys(), name
 
 
 def made(name: str, kind: Any, progress: list[float]) -> Episodes:
@@ -79,22 +78,21 @@ def made(name: str, kind: Any, progress: list[float]) -> Episodes:
 
 
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
-    program = suites()
     results = [made("cc", "classical", [4.0, 2.0, 3.0, 1.0]), made("ppo", "learned", [8.0, 2.5, 3.5, 1.5])]
     results[0].columns["folded_share"] = np.array([0.0, 0.2, 0.0, 0.0])
     about = {
         "env_id": "A", "scenarios": "0123456789abcdef", "score": "progress_m", "version": "1",
         "policies": {"cc": "classical", "ppo": "learned"}, "trainings": {"ppo": ["seed_0"]},
     }  # fmt: skip
-    (tmp_path / "x.csv").write_text(program.rows_text(about, results))
-    read = program.read_suite(tmp_path / "x.csv")
+    (tmp_path / "x.csv").write_text(suites.rows_text(about, results))
+    read = suites.read_suite(tmp_path / "x.csv")
     assert read.about == about
     for one, other in zip(results, read.results, strict=True):
         assert one.name == "cc" or np.isnan(other.columns["folded_share"]).all()
         assert all(
             other.columns[key].tolist() == one.columns[key].tolist() for key in one.columns if key != "folded_share"
         )
-    section = program.section(tmp_path / "x.csv")
+    section = suites.section(tmp_path / "x.csv")
     assert "Lead of ppo over cc: +1.38 [" in section
     assert "| cc | 2.50 [" in section
     assert "| cc | 2.50 [1.25, 3.50] | 25% [5%, 70%] | 0.25 [-] | 5.0 | 4 |" in section, "keeps 1 of 4 m"
@@ -103,30 +101,30 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert "Regret" not in section
     bounds = {"scenarios": about["scenarios"], "oracle": [12.0, 3.0]}  # ppo makes 8 and 2.5 there
     (tmp_path / "x_oracles.json").write_text(json.dumps(bounds))
-    assert "| ppo | 5.25 | 30.0% [" in program.section(tmp_path / "x.csv")
+    assert "| ppo | 5.25 | 30.0% [" in suites.section(tmp_path / "x.csv")
     (tmp_path / "x_oracles.json").write_text(json.dumps({**bounds, "scenarios": "other"}))
-    assert "Regret" not in program.section(tmp_path / "x.csv"), "of other scenarios"
+    assert "Regret" not in suites.section(tmp_path / "x.csv"), "of other scenarios"
 
 
 def test_a_seed_that_plays_joins_the_others_of_its_policy(tmp_path: Path) -> None:
     """Seeds 0 and 1 stand in the rows; seed 1 plays again, and seed 2 for the first time."""
-    program, scenarios = suites(), make_scenarios(BenchmarkConfig(episodes=4, controllers=()))
+    scenarios = make_scenarios(BenchmarkConfig(episodes=4, controllers=()))
     path, about = tmp_path / "x.csv", {"env_id": "A", "score": "progress_m", "version": "1"}
     about |= {"scenarios": scenarios.hash()}
     old = [made("ppo", "learned", [8.0, 2.5, 3.5, 1.5]), made("ppo", "learned", [7.0, 2.0, 3.0, 1.0])]
     was = [made("cc", "classical", [9.0] * 4), join_plays(old), made("sac", "learned", [4.0] * 4)]
     about["policies"] = {each.name: each.kind for each in was}
     about["trainings"] = {"ppo": ["seed_0", "seed_1"], "sac": ["seed_0"]}
-    path.write_text(program.rows_text(about, was))
+    path.write_text(suites.rows_text(about, was))
     new = [made("ppo", "learned", [7.1, 2.1, 3.1, 1.1]), made("ppo", "learned", [6.0, 2.2, 3.2, 1.2])]
     played = [made("cc", "classical", [5.0] * 4), join_plays(new)]
-    results, names = program.with_kept_rows(path, scenarios, played, {"ppo": ["seed_1", "seed_2"]})
+    results, names = suites.with_kept_rows(path, scenarios, played, {"ppo": ["seed_1", "seed_2"]})
     assert names == {"ppo": ["seed_0", "seed_1", "seed_2"], "sac": ["seed_0"]}
     cc, ppo, sac = results
     assert (cc.columns["progress_m"].tolist(), sac.columns["progress_m"].tolist()) == ([5.0] * 4, [4.0] * 4)
     assert ppo.plays("progress_m").tolist() == [[8.0, 2.5, 3.5, 1.5], [7.1, 2.1, 3.1, 1.1], [6.0, 2.2, 3.2, 1.2]]
-    path.write_text(program.rows_text(about | {"trainings": names}, results))
-    assert program.read_suite(path).results[1].shape == (3, 4)
+    path.write_text(suites.rows_text(about | {"trainings": names}, results))
+    assert suites.read_suite(path).results[1].shape == (3, 4)
 
 
 @pytest.mark.slow
@@ -136,7 +134,7 @@ def test_suites_that_are_not_played_keep_their_rows(tmp_path: Path, monkeypatch:
     (tmp_path / "suites").mkdir()
     before = (ROWS / "velocity.csv").read_text()
     (tmp_path / "suites" / "velocity.csv").write_text(before)
-    assert suites().main(["--only", "demo", "--episodes", "2", "--out", str(tmp_path)]) == 0
+    assert suites.main(["--only", "demo", "--episodes", "2", "--out", str(tmp_path)]) == 0
     assert (tmp_path / "suites" / "velocity.csv").read_text() == before
     assert "## velocity" in (page := (tmp_path / "suites.md").read_text())
     assert "2 scenarios of SnakeGym/Waypoints-v0" in page
@@ -147,12 +145,11 @@ def test_the_recipes_of_the_learned_rows_are_trainings_of_their_suite() -> None:
     """Each is planned as ``train`` would, in the task of the suite that its policy plays in."""
     from snake_gym.agents.launch import plan_new
 
-    program = suites()
-    used = {recipe for rows in program.LEARNED.values() for recipe in rows.values()}
-    assert used == program.RECIPES.keys()
-    for suite, rows in program.LEARNED.items():
+    used = {recipe for rows in suites.LEARNED.values() for recipe in rows.values()}
+    assert used == suites.RECIPES.keys()
+    for suite, rows in suites.LEARNED.items():
         for name in rows.values():
-            file, settings = program.RECIPES[name]
-            config = plan_new(program.TRAININGS / f"{file}.yaml", settings, Path("nowhere")).config
-            assert config.env_id == program.suite_config(suite).env_id
+            file, settings = suites.RECIPES[name]
+            config = plan_new(suites.TRAININGS / f"{file}.yaml", settings, Path("nowhere")).config
+            assert config.env_id == suites.suite_config(suite).env_id
             assert name.endswith("without_faults") == (config.env["faults"]["n_max"] == 0)

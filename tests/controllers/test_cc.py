@@ -11,7 +11,7 @@ from snake_gym.controllers.cc import Cc, CcConfig, couple
 from snake_gym.controllers.sjc import Sjc, SjcConfig
 from snake_gym.robot.presets import RESILIENT
 from snake_gym.robot.spec import ActuatorSpec, RobotSpec
-from tests.controllers.worlds import SPEC, random_world
+from tests.controllers.worlds import random_world
 
 UNEQUAL = replace(
     RESILIENT, actuator=ActuatorSpec("acceleration", tuple(np.linspace(1, 3, 9)), tuple(np.linspace(2, 1, 9)))
@@ -37,10 +37,3 @@ def test_references_give_the_coupled_control_signal(spec: RobotSpec) -> None:
     np.testing.assert_array_equal(couple(uncoupled), expected)
     assert free.mean() > 0.9
     np.testing.assert_allclose(control(coupled)[free], expected[free], atol=1e-12)
-
-
-def test_references_stay_within_the_joint_limit() -> None:
-    measurement, goal = random_world(10)
-    fast = measurement._replace(joint_rate=measurement.joint_rate * 100.0)
-    cc = Cc(CcConfig(), SPEC)
-    assert np.abs(cc.command(fast, goal, cc.initial_state(10), 0.2)).max() == SPEC.joint_limit_rad

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from snake_gym.controllers.base import ControllerState
-from snake_gym.controllers.cpg import PAPER_RATES, Coupling, Cpg, CpgConfig, Weights, coupling_weights
+from snake_gym.controllers.cpg import Coupling, Cpg, CpgConfig, Weights, coupling_weights
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.robot.spec import FloatArray
 from tests.controllers.worlds import N_JOINTS, SPEC, straight_world
@@ -74,15 +73,6 @@ def test_integrates_the_published_equations(weights: Weights) -> None:
     commands = run(controller, state, 2 * DT_S, heading=0.2)
     np.testing.assert_allclose(np.stack([state["u"][0], state["v"][0]], axis=1), x, atol=3e-3)
     np.testing.assert_allclose(commands[-1, 0], x[:, 0], atol=3e-3)
-
-
-@pytest.mark.slow
-def test_the_published_rates_converge_too() -> None:
-    controller = Cpg(CpgConfig(phase_shift_rad=0.4, **PAPER_RATES), SPEC)
-    state = controller.initial_state(1)
-    run(controller, state, 400.0)
-    np.testing.assert_allclose(np.hypot(state["u"], state["v"]), controller.config.amplitude_rad, rtol=0.01)
-    np.testing.assert_allclose(locked_phases(controller, state), 0.4, atol=0.01)
 
 
 # --- limit cycle and phase lock --------------------------------------------------------------------------------------
@@ -158,26 +148,3 @@ def test_steering_is_smooth_and_acts_at_once() -> None:
     step = first - at_rest
     assert np.abs(step).max() > 1e-4
     assert np.abs(step).max() < 0.5 * 2.0 * 0.02 * 1.1
-
-
-# --- batches ---------------------------------------------------------------------------------------------------------
-
-
-def test_each_world_may_have_its_own_rates_and_gait() -> None:
-    config = CpgConfig()
-    per_world = {
-        "amplitude_rad": np.array([0.2, 0.6]),
-        "frequency_rad_s": np.array([2.0, 6.0]),
-        "phase_shift_rad": np.array([0.3, 0.8]),
-        "convergence_per_s": np.array([1.0, 3.0]),
-        "coupling_per_s": np.array([0.1, 0.6]),
-        "steering_rate_per_s": np.array([1.0, 9.0]),
-        "heading_gain": np.array([0.2, 1.0]),
-    }
-    population = Cpg(config, SPEC, per_world)
-    state = population.initial_state(2)
-    commands = run(population, state, 4.0, heading=0.3)
-    for w in range(2):
-        alone = Cpg(replace(config, **{name: float(values[w]) for name, values in per_world.items()}), SPEC)
-        expected = run(alone, alone.initial_state(1), 4.0, heading=0.3)
-        np.testing.assert_allclose(commands[:, w], expected[:, 0], atol=2e-3)  # the step of RK4 is another

@@ -52,14 +52,17 @@ def test_without_faults_it_is_cc() -> None:
         np.testing.assert_allclose(own.command(told(world[0]), world[1], own_state, DT_S), expected, atol=1e-12)
 
 
-def test_a_locked_joints_angle_is_spread_over_its_neighbours() -> None:
+@pytest.mark.parametrize(("kind", "ahead", "behind"), [(LOCKED, 0.3, 0.6), (FREE, 0.25, 0.1)])
+def test_a_failed_joints_angle_is_spread_over_its_neighbours(kind: float, ahead: float, behind: float) -> None:
     """From a straight robot, offset zero: what joint 4 cannot do, joints 3 and 5 do in the given shares."""
     world = straight_world(3)
-    config = FaultAwareConfig(coupling=0.0, spread_ahead=0.3, spread_behind=0.6)
-    plain, spread = command(config, world), command(config, world, 4)
+    config = FaultAwareConfig(
+        coupling=0.0, spread_ahead=0.3, spread_behind=0.6, free_ahead=0.25, free_behind=0.1, free_front_weight_rad=0.0
+    )
+    plain, spread = command(config, world), command(config, world, 4, kind=kind)
     difference = spread - plain
-    np.testing.assert_allclose(difference[:, 5], 0.3 * plain[:, 4], atol=1e-12)
-    np.testing.assert_allclose(difference[:, 3], 0.6 * plain[:, 4], atol=1e-12)
+    np.testing.assert_allclose(difference[:, 5], ahead * plain[:, 4], atol=1e-12)
+    np.testing.assert_allclose(difference[:, 3], behind * plain[:, 4], atol=1e-12)
     np.testing.assert_allclose(np.delete(difference, [3, 5], axis=1), 0.0, atol=1e-12)
 
 
@@ -69,14 +72,6 @@ def test_two_locked_neighbours_hand_on_what_they_lack() -> None:
     plain, given = command(config, world), command(config, world, 3, 4)
     np.testing.assert_allclose(given[:, 5] - plain[:, 5], plain[:, 3] + plain[:, 4], atol=1e-12)
     np.testing.assert_allclose(given[:, 6:], plain[:, 6:], atol=1e-12)
-
-
-def test_free_joints_have_shares_of_their_own() -> None:
-    world = straight_world(1)
-    config = FaultAwareConfig(coupling=0.0, free_front_weight_rad=0.0, free_ahead=0.25, free_behind=0.0)
-    plain, spread = command(config, world), command(config, world, 4, kind=FREE)
-    np.testing.assert_allclose(spread[:, 5] - plain[:, 5], 0.25 * plain[:, 4], atol=1e-12)
-    np.testing.assert_allclose(spread[:, 3], plain[:, 3], atol=1e-12)
 
 
 @pytest.mark.parametrize(

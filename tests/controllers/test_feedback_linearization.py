@@ -16,7 +16,7 @@ from snake_gym.robot.measurement import Goal
 from snake_gym.robot.presets import MUSCLE, PEGBOARD, RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from tests.controllers.worlds import SPEC, random_world
+from tests.controllers.worlds import SPEC
 
 WAVE = {"amplitude_rad": math.radians(30.0), "frequency_rad_s": 1.5, "phase_shift_rad": math.radians(40.0)}
 SLOW_WAVE = {"amplitude_rad": math.radians(20.0), "frequency_rad_s": math.radians(50.0)}
@@ -78,15 +78,3 @@ def test_errors_fade_as_their_equation_says() -> None:
             middle = rate - 0.5 * dt * (damping * rate + gain * error)
             error, rate = error + dt * middle, rate - dt * (damping * middle + gain * (error + 0.5 * dt * rate))
         np.testing.assert_allclose([ahead[0][0, 0], ahead[1][0, 0]], [error, rate], atol=1e-6)
-
-
-def test_gains_for_each_world() -> None:
-    gains = {"position_gain_per_s2": np.array([0.0, 25.0]), "rate_gain_per_s": np.array([0.0, 10.0])}
-    controller = make_controller({"kind": "pfl", "amplitude_rad": 0.0}, RESILIENT, gains)
-    measurement, goal = random_world(2)
-    measurement = measurement._replace(joint_angle=np.full((2, 9), 0.1), joint_rate=np.zeros((2, 9)))
-    command = controller.command(
-        measurement, goal._replace(active=np.zeros(2, bool)), controller.initial_state(2), 0.05
-    )
-    np.testing.assert_allclose(command[0], 0.1, atol=1e-9)  # without gains nothing corrects
-    assert (command[1] < -1.0).all()

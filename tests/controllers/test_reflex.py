@@ -69,12 +69,6 @@ def test_noise_is_of_the_size_that_is_set_and_each_world_has_its_own() -> None:
     assert abs(np.corrcoef(noise[:, 0].ravel(), noise[:, 1].ravel())[0, 1]) < 0.1
 
 
-def test_settings_of_the_controller_inside_are_checked_and_complete() -> None:
-    resolved = resolve_controller({"kind": "reflex", "controller": {"tuned": "cc"}}, spec=SPEC)
-    assert resolved["controller"] == resolve_controller({"tuned": "cc"}, spec=SPEC)
-    assert resolve_controller({"kind": "reflex"})["controller"] == resolve_controller({"kind": "cc"})
-
-
 class GuardedConfig(Settings):
     inner: dict[str, Any] = field(default_factory=lambda: {"tuned": "cc"}, metadata={"controller": True})
 

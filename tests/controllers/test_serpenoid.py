@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from snake_gym.controllers.serpenoid import Serpenoid, SerpenoidConfig, serpenoid_reference
-from tests.controllers.worlds import N_JOINTS, SPEC, straight_world, take_world
+from tests.controllers.worlds import N_JOINTS, SPEC, straight_world
 
 CONFIG = SerpenoidConfig(amplitude_rad=0.5, frequency_rad_s=4.0, phase_shift_rad=0.6, offset_rad=-0.1)
 
@@ -40,22 +39,6 @@ def test_phase_stays_in_range_when_the_wave_runs_backwards() -> None:
     state, world = controller.initial_state(1), straight_world(1)
     controller.command(*world, state, 1.0)
     assert 0.0 <= state["phase"][0] < 2.0 * math.pi
-
-
-def test_each_world_may_have_its_own_gait() -> None:
-    gaits = {
-        "amplitude_rad": np.array([0.2, 0.5, 0.8]),
-        "frequency_rad_s": np.array([1.0, 2.0, 3.0]),
-        "phase_shift_rad": np.array([0.3, 0.6, -0.6]),
-    }
-    population = Serpenoid(CONFIG, SPEC, gaits)
-    state, world = population.initial_state(3), straight_world(3)
-    commands = np.array([population.command(*world, state, 0.2) for _ in range(20)])
-    for w in range(3):
-        alone = Serpenoid(replace(CONFIG, **{name: float(values[w]) for name, values in gaits.items()}), SPEC)
-        state, one = alone.initial_state(1), take_world(*world, w)
-        expected = [alone.command(*one, state, 0.2)[0] for _ in range(20)]
-        np.testing.assert_array_equal(commands[:, w], expected)
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,6 @@ def test_the_nearest_place_is_that_of_a_search_over_all_places(routes: Routes) -
             assert abs(found[world] - last[world]) <= 0.7 + 1e-12
 
 
-def test_a_route_beside_itself_is_not_left_for_its_later_part(routes: Routes) -> None:
-    beside_the_way_back = np.array([[0.0, 0.0], [1.0, 0.19]])
-    assert routes.nearest(beside_the_way_back, np.array([0.0, 0.9]), 0.5)[1] == pytest.approx(1.0)
-    assert routes.nearest(beside_the_way_back, np.array([0.0, 6.9]), 0.5)[1] == pytest.approx(7.2)
-
-
 def test_points_are_spread_without_moving_the_line() -> None:
     route = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.1], [4.0, 0.1]])
     points = spread_points(route, 40)

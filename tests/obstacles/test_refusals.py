@@ -10,7 +10,7 @@ import pytest
 from snake_gym.config import ConfigError, build
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker
 from snake_gym.obstacles.polyline import Path
-from snake_gym.obstacles.shapes import Circle, Polygon, Wall
+from snake_gym.obstacles.shapes import Polygon, Wall
 from snake_gym.obstacles.thicket import ThicketConfig, ThicketMaker
 from tests.obstacles.test_fields import ROBOT, SHAPES
 from tests.obstacles.test_thicket import ROBOT as LONG_ROBOT
@@ -25,10 +25,7 @@ def circle(x_m: float, y_m: float) -> dict[str, float]:
 
 
 FIELDS: list[tuple[dict[str, Any], str]] = [
-    ({"kind": "pegbord"}, "field.kind is 'pegbord'; expected one of .*did you mean 'pegboard'"),
-    ({"gap_m": 1e300}, r"field.gap_m is 1e\+300"),
     ({"goal_distance_m": 1.0}, r"field.goal_distance_m is 1; expected more than 1.21"),
-    ({"kind": "corridor", "goal_distance_m": 0.9}, r"field.goal_distance_m is 0.9; expected more than 0.95"),
     ({"width_m": 0.5}, r"field.width_m is 0.5; expected at least 0.66"),
     ({"kind": "gates", "gap_m": 0.3}, r"field.gap_m is 0.3; expected at least 0.36 .*clearance_m"),
     ({"kind": "gates", "n_turns": 20}, "field.n_turns is 20: the turns are .* apart; expected at least"),
@@ -69,11 +66,8 @@ def test_an_impossible_thicket_is_refused_in_one_line(settings: dict[str, Any], 
 @pytest.mark.parametrize(
     ("shape", "arguments", "expected"),
     [
-        (Circle, (0.0, 0.0, 0.0), "radius_m is 0"),
-        (Circle, (math.inf, 0.0, 1.0), "x_m is inf"),
         (Wall, (1.0, 2.0, 1.0, 2.0), "two different ends"),
         (Polygon, (LINE,), "a list of at least 3"),
-        (Polygon, ([(0.0, 0.0), (1.0, 0.0), (1.0, 0.0), (0.0, 1.0)],), "convex polygon"),
         (Polygon, ([(0.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 2.0)],), "convex polygon"),
         (Polygon, ([(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0)],), "convex polygon"),
         (Polygon, (PENTAGRAM,), "convex polygon"),

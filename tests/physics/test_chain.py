@@ -1,9 +1,8 @@
-"""What the physics must do whatever the numbers: conservation, symmetry, dissipation, convergence, faults."""
+"""What the physics must do whatever the numbers: dissipation at any step, and convergence with faults."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,60 +13,26 @@ from numba import njit
 from snake_gym.physics.faults import FREE, LOCKED, WEAK
 from snake_gym.physics.lanes import sin_cos
 from snake_gym.physics.simd import LANES, load, store
-from snake_gym.robot.presets import ROBO_CONDA
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 
-def make_spec(
-    integrator: str = "implicit", dt: float = 0.001, friction: tuple[float, ...] = (0.0, 0.0, 0.0), **kw: Any
-) -> RobotSpec:
-    n = kw.pop("n_links", 7)
-    defaults: dict[str, Any] = {
-        "n_links": n,
-        "link_half_length_m": tuple(np.linspace(0.05, 0.09, n)),
-        "link_mass_kg": tuple(np.linspace(0.5, 1.5, n)),
-        "friction": FrictionSpec(*friction),
-        "actuator": ActuatorSpec("torque", 0.0, 0.0),
-        "control_dt_s": dt,
-        "sim_dt_s": dt,
-        "integrator": integrator,
-    }
-    return RobotSpec(**{**defaults, **kw})
+def make_spec(dt: float, friction: FrictionSpec, actuator: ActuatorSpec, free_damping: float) -> RobotSpec:
+    return RobotSpec(
+        n_links=7, link_half_length_m=tuple(np.linspace(0.05, 0.09, 7)), link_mass_kg=tuple(np.linspace(0.5, 1.5, 7)),
+        friction=friction, actuator=actuator, free_joint_damping_nms_rad=free_damping, control_dt_s=dt, sim_dt_s=dt,
+        integrator="implicit",
+    )  # fmt: skip
 
 
-def make_robot(
-    spec: RobotSpec, n_worlds: int = 3, seed: int = 1, moving: bool = True, n_threads: int = 1
-) -> SimulatedRobot:
-    robot = SimulatedRobot(spec, n_worlds, n_threads)
+def make_robot(spec: RobotSpec, seed: int = 1) -> SimulatedRobot:
+    """Three robots in motion."""
+    robot = SimulatedRobot(spec, 3, 1)
     rng = np.random.default_rng(seed)
-    robot.set_shape(
-        rng.normal(0, 0.5, (n_worlds, spec.n_joints)), rng.normal(size=n_worlds), rng.normal(size=(n_worlds, 2))
-    )
-    if moving:
-        robot.state.link_rate[:] = rng.normal(size=(n_worlds, spec.n_links))
-        robot.state.centre_vel[:] = rng.normal(size=(n_worlds, 2))
+    robot.set_shape(rng.normal(0, 0.5, (3, 6)), rng.normal(size=3), rng.normal(size=(3, 2)))
+    robot.state.link_rate[:] = rng.normal(size=(3, 7))
+    robot.state.centre_vel[:] = rng.normal(size=(3, 2))
     return robot
-
-
-def angular_momentum(robot: SimulatedRobot) -> np.ndarray:
-    """About the centre of mass (W,) [kg m^2/s]."""
-    theta, half, mass = robot.state.link_angle, robot.params.half_length, robot.params.mass
-    part = half[..., None] * np.stack([np.cos(theta), np.sin(theta)], axis=-1)
-    place = np.zeros_like(part)
-    place[:, 1:] = np.cumsum(part[:, :-1] + part[:, 1:], axis=1)
-    total = mass.sum(axis=1)[:, None]
-    arm = place - ((mass[..., None] * place).sum(axis=1) / total)[:, None]
-    velocity = robot.link_velocities() - robot.state.centre_vel[:, None]
-    orbit = mass * (arm[..., 0] * velocity[..., 1] - arm[..., 1] * velocity[..., 0])
-    return np.asarray((orbit + robot.params.inertia * robot.state.link_rate).sum(axis=1))
-
-
-def run(
-    robot: SimulatedRobot, seconds: float, reference: np.ndarray | None = None, feedforward: np.ndarray | None = None
-) -> None:
-    zero = np.zeros((robot.n_worlds, robot.spec.n_joints))
-    robot.step(zero if reference is None else reference, feedforward, round(seconds / robot.spec.sim_dt_s))
 
 
 def test_sin_cos_are_accurate_to_the_last_bits() -> None:
@@ -88,41 +53,11 @@ def test_sin_cos_are_accurate_to_the_last_bits() -> None:
         np.testing.assert_allclose(both[:, 1].ravel(), np.cos(x), rtol=0, atol=4e-16)
 
 
-def test_free_flight_conserves_momentum_and_energy() -> None:
-    robot = make_robot(make_spec("rk4", 0.001))
-    energy, spin, velocity = robot.kinetic_energy(), angular_momentum(robot), robot.state.centre_vel.copy()
-    torque = np.zeros((3, 6))
-    run(robot, 2.0, feedforward=torque)
-    np.testing.assert_allclose(robot.kinetic_energy(), energy, rtol=1e-9)
-    np.testing.assert_allclose(angular_momentum(robot), spin, rtol=0, atol=1e-11)
-    np.testing.assert_allclose(robot.state.centre_vel, velocity, rtol=0, atol=1e-13)
-
-
-def test_joint_torques_change_no_momentum() -> None:
-    for integrator in ("implicit", "rk4"):
-        robot = make_robot(make_spec(integrator, 0.001))
-        spin, velocity = angular_momentum(robot), robot.state.centre_vel.copy()
-        run(robot, 0.5, feedforward=np.random.default_rng(2).normal(0, 0.02, (3, 6)))
-        np.testing.assert_allclose(robot.state.centre_vel, velocity, rtol=0, atol=1e-12)
-        tolerance = 1e-10 if integrator == "rk4" else 1e-2 * np.abs(spin).max()
-        np.testing.assert_allclose(angular_momentum(robot), spin, rtol=0, atol=tolerance)
-
-
-def test_work_of_the_actuators_is_the_energy_gained() -> None:
-    robot = make_robot(make_spec("rk4", 0.0005), moving=False)
-    feedforward = np.full((3, 6), 0.02)
-    gained = robot.kinetic_energy()
-    run(robot, 0.2, feedforward=feedforward)
-    gained = robot.kinetic_energy() - gained
-    net = (feedforward * (robot.joint_angle() - make_robot(robot.spec, moving=False).joint_angle())).sum(axis=1)
-    np.testing.assert_allclose(gained, net, rtol=1e-8)
-    assert (robot.state.work_j >= gained - 1e-9).all()
-
-
 @given(seed=st.integers(0, 10_000), dt=st.sampled_from([0.001, 0.01, 0.1, 1.0]), stiff=st.floats(0.0, 1e6))
 @settings(max_examples=25)
 def test_friction_only_takes_energy_at_any_step_and_stiffness(seed: int, dt: float, stiff: float) -> None:
-    spec = make_spec("implicit", dt, (1.0 + stiff, 10.0 + stiff, 0.01), free_joint_damping_nms_rad=stiff)
+    ground = FrictionSpec(1.0 + stiff, 10.0 + stiff, 0.01)
+    spec = make_spec(dt, ground, ActuatorSpec("torque", 0.0, 0.0), stiff)
     robot = make_robot(spec, seed=seed)
     robot.faults.kind[:] = np.random.default_rng(seed).choice([FREE, LOCKED], (3, 6))
     # With dt of the order of the motion's own time the centripetal part dominates a single step; start slowly there.
@@ -138,15 +73,14 @@ def test_friction_only_takes_energy_at_any_step_and_stiffness(seed: int, dt: flo
     assert (robot.state.work_j < 1e-12).all()
 
 
-def converge(spec: RobotSpec, steps: tuple[float, ...], prepare: Any = None) -> list[float]:
+def converge(spec: RobotSpec, steps: tuple[float, ...]) -> list[float]:
     """Largest error of the link angles after 0.4 s at each step length, against RK4 at a very small step."""
 
     def final(integrator: str, dt: float) -> np.ndarray:
         robot = make_robot(dataclasses.replace(spec, integrator=integrator, sim_dt_s=dt, control_dt_s=dt))
-        if prepare is not None:
-            prepare(robot)
+        break_joints(robot)
         rng = np.random.default_rng(4)
-        run(robot, 0.4, rng.normal(0, 0.4, (3, 6)), rng.normal(0, 0.1, (3, 6)))
+        robot.step(rng.normal(0, 0.4, (3, 6)), rng.normal(0, 0.1, (3, 6)), round(0.4 / dt))
         return robot.state.link_angle.copy()
 
     exact = final("rk4", 0.0001)
@@ -168,30 +102,10 @@ def break_joints(robot: SimulatedRobot) -> None:
     ],
     ids=lambda a: a.kind,
 )
-@pytest.mark.parametrize("prepare", [None, break_joints], ids=["healthy", "faults"])
-def test_implicit_step_converges_with_second_order(actuator: ActuatorSpec, prepare: Any) -> None:
-    spec = make_spec("implicit", 0.001, (1.0, 10.0, 0.01), actuator=actuator, free_joint_damping_nms_rad=0.05)
-    coarse, medium, fine = converge(spec, (0.004, 0.002, 0.001), prepare)
-    # Torque limits and faults have kinks, which the steps do not meet exactly: first order there.
-    kinks = prepare is not None or np.isfinite(actuator.torque_limit_nm)
-    assert (1.5 if kinks else 2.9) < coarse / medium < 5.5
-    assert (1.5 if kinks else 2.9) < medium / fine < 5.5
+def test_implicit_step_converges_with_faults_too(actuator: ActuatorSpec) -> None:
+    """At first order at least: the steps do not meet the kinks of faults and torque limits exactly."""
+    spec = make_spec(0.001, FrictionSpec(1.0, 10.0, 0.01), actuator, 0.05)
+    coarse, medium, fine = converge(spec, (0.004, 0.002, 0.001))
+    assert 1.5 < coarse / medium < 5.5
+    assert 1.5 < medium / fine < 5.5
     assert fine < 3e-3
-
-
-def crawl(dt: float, seconds: float = 12.0) -> np.ndarray:
-    spec = dataclasses.replace(ROBO_CONDA, sim_dt_s=dt)
-    robot = SimulatedRobot(spec, 1, 1)
-    wave = 0.87 * np.arange(spec.n_joints)
-    robot.set_shape(0.6 * np.sin(wave)[None], np.zeros(1), np.zeros((1, 2)))
-    for step in range(round(seconds / spec.control_dt_s)):
-        robot.step(0.6 * np.sin(2.4 * (step + 1) * spec.control_dt_s + wave)[None])
-    return robot.state.centre_xy[0].copy()
-
-
-def test_a_crawling_robot_on_dry_ground_converges_faster_than_first_order() -> None:
-    """Wheels stick and slip some forty times a second here; a first-order method would gain a factor 4."""
-    converged = crawl(0.1 / 640)
-    errors = [float(np.linalg.norm(crawl(dt) - converged)) for dt in (0.01, 0.0025)]
-    assert errors[0] < 0.05 * np.linalg.norm(converged)
-    assert errors[1] < errors[0] / 6.0

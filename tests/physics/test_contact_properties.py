@@ -1,4 +1,4 @@
-"""What contact must do whatever the numbers: symmetry, dissipation, one world at a time, no feature overlooked."""
+"""What contact must do whatever the numbers: symmetry, dissipation, no feature overlooked."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from snake_gym.physics.faults import LOCKED
 from snake_gym.physics.lanes import SLOTS
-from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, CoulombAxes, FrictionSpec, RobotSpec
+from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.contact_scenes import discs, one_cell
 
@@ -86,36 +85,6 @@ def test_contact_and_its_friction_only_take_energy(
     assert energy_gain(robot, 0.5, per_call) < 2e-3
 
 
-@MODELS
-def test_contacts_with_a_bounce_above_one_are_tamed(model: ContactModel) -> None:
-    """Restitution above 1 is refused in a RobotSpec; forced in, the contacts find that they would do work."""
-    robot = SimulatedRobot(make_spec(model, sim_dt_s=0.001), 8, 1, obstacles=one_cell(clutter(1), 8))
-    robot._laws = robot._laws._replace(contact=robot._laws.contact._replace(restitution=1.2))
-    throw(robot, 1, 0.5)
-    assert energy_gain(robot, 0.5) < 2e-3
-
-
-@given(
-    seed=st.integers(0, 10_000), axes=st.sampled_from(["independent", "coupled"]),
-    mu_t=st.floats(0.0, 1.0), mu_n=st.floats(0.0, 1.0), dry_nm=st.floats(0.0, 0.05),
-    dt_s=st.sampled_from([0.001, 0.0025, 0.01]),
-)  # fmt: skip
-@settings(max_examples=40, deadline=None)
-def test_power_of_coulomb_friction_is_never_positive(
-    seed: int, axes: CoulombAxes, mu_t: float, mu_n: float, dry_nm: float, dt_s: float
-) -> None:
-    """All joints locked: one rigid body, whose energy nothing but the ground can change."""
-    friction = FrictionSpec(0.0, 0.0, 0.0, mu_t, mu_n, dry_nm, axes)
-    robot = SimulatedRobot(make_spec("stiff", friction=friction, sim_dt_s=dt_s, control_dt_s=dt_s), 16, 1)
-    rng = np.random.default_rng(seed)
-    robot.set_shape(rng.normal(0.0, 0.6, (16, 5)), rng.uniform(-3, 3, 16), np.zeros((16, 2)))
-    robot.faults.kind[:] = LOCKED
-    robot.state.link_rate[:] = rng.normal(size=(16, 1))
-    robot.state.centre_vel[:] = rng.normal(size=(16, 2))
-    # The locked body turns within a step, which has an error of its own.
-    assert energy_gain(robot, 20 * dt_s) <= 1e-5
-
-
 # --- symmetry ---------------------------------------------------------------------------------------------------------
 
 
@@ -160,9 +129,6 @@ def test_motion_among_obstacles_does_not_depend_on_place_direction_or_handedness
         scale = 1e-6 * max(1.0, float(np.abs(base.contact_force).max()))
         np.testing.assert_allclose(turner.contact_force, base.contact_force @ turn, rtol=0, atol=100 * scale)
     assert touched.max() > 0.0
-
-
-# --- worlds and threads -----------------------------------------------------------------------------------------------
 
 
 # --- nothing overlooked -----------------------------------------------------------------------------------------------

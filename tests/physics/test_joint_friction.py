@@ -1,4 +1,4 @@
-"""Dry friction of joints: constant braking, rest below the limit, with power and without, never a gain of energy."""
+"""Dry friction of joints: constant braking, rest below the limit, never a gain of energy."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from snake_gym.physics.faults import FREE, LOCKED
-from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from tests.physics.test_batches import stiff
 
 DRY_NM = 0.03
 INERTIA_KGM2 = 0.02
@@ -64,17 +62,6 @@ def test_a_joint_holds_below_the_limit_and_moves_above_it(torque: float) -> None
     assert robot.state.joint_torque[0, 0] == pytest.approx(torque * DRY_NM, rel=1e-6)
 
 
-def test_a_servo_stays_beside_its_reference_by_what_friction_holds() -> None:
-    """An error e is corrected where k_p e exceeds the friction."""
-    spec = replace(RESILIENT_SERVO, joint_friction_nm=0.6)
-    robot = SimulatedRobot(spec, 1, 1)
-    for reference, moves in ((0.009, False), (0.011, True)):
-        robot.step(np.full((1, 9), reference), n_substeps=400)
-        assert (np.abs(robot.joint_angle()) > 1e-6).any() == moves
-        assert (np.abs(reference - robot.joint_angle()) <= 0.6 / 60.0 * (1.0 + 1e-6)).all()
-    assert np.abs(robot.joint_rate()).max() < 1e-9
-
-
 MANY = RobotSpec(
     n_links=8, friction=FrictionSpec(0.0, 0.0), actuator=ActuatorSpec("torque", 0.0, 0.0), joint_friction_nm=0.05,
     control_dt_s=0.01, sim_dt_s=0.01,
@@ -98,17 +85,3 @@ def test_friction_takes_energy_only_and_brings_every_joint_to_rest(dt: float, st
     assert np.abs(robot.joint_rate()).max() < 1e-9
     assert robot.state.stood_still.sum() == 0
     assert np.abs(robot.joint_angle()).max() <= stop * (1.0 + 1e-9)
-
-
-def test_a_long_stiff_robot_gains_no_more_energy_than_its_joints_can_give() -> None:
-    spec = replace(stiff(0.3, 0.02).spec, control_dt_s=0.01)
-    rng = np.random.default_rng(4)
-    robot = SimulatedRobot(spec, 8, 1)
-    for _ in range(10):
-        reference = rng.uniform(-0.6, 0.6, (8, spec.n_joints))
-        for _ in range(20):
-            energy, angle = robot.kinetic_energy(), robot.joint_angle()
-            robot.step(reference)
-            most = spec.joints("actuator.torque_limit_nm") * np.abs(robot.joint_angle() - angle)
-            assert (robot.kinetic_energy() - energy <= most.sum(axis=1) + 1e-9).all()
-    assert robot.state.stood_still.sum() == 0

@@ -1,4 +1,4 @@
-"""Joint stops with stiff, saturated servos: what a stop may not do, whatever gains and steps."""
+"""Joint stops with stiff, saturated servos: energy, work, and what happens where the laws do not settle."""
 
 from __future__ import annotations
 
@@ -22,10 +22,6 @@ eliminate_links, substitute_back, hold_links = (
 LIMIT = 1.19
 """[N m]"""
 WORLDS = 16
-GAINS = pytest.mark.parametrize(
-    ("kp", "kd", "dt"),
-    [(20.0, 0.1, 0.01), (100.0, 1.0, 0.001), (100.0, 1.0, 0.01), (100.0, 5.0, 0.01), (500.0, 0.5, 0.001)],
-)
 
 
 def thrasher(kp: float, kd: float, dt: float, speed: float = math.inf) -> SimulatedRobot:
@@ -44,7 +40,10 @@ def references(robot: SimulatedRobot, n: int, seed: int = 2) -> FloatArray:
     return np.random.default_rng(seed).uniform(-stop, stop, (n, WORLDS, robot.spec.n_joints))
 
 
-@GAINS
+@pytest.mark.parametrize(
+    ("kp", "kd", "dt"),
+    [(20.0, 0.1, 0.01), (100.0, 1.0, 0.001), (100.0, 1.0, 0.01), (100.0, 5.0, 0.01), (500.0, 0.5, 0.001)],
+)
 def test_joints_at_their_stops_gain_no_more_than_their_motors_can_give(kp: float, kd: float, dt: float) -> None:
     robot = thrasher(kp, kd, dt)
     gained, most = 0.0, 0.0
@@ -58,24 +57,6 @@ def test_joints_at_their_stops_gain_no_more_than_their_motors_can_give(kp: float
     # A joint may turn by half a radian in a step of 10 ms, and links with it: that is the method's own error.
     assert gained <= 0.01 * most
     assert robot.state.stood_still.max() == 0.0
-
-
-@GAINS
-def test_no_step_ends_with_a_joint_held_at_a_stop_that_pulls(kp: float, kd: float, dt: float) -> None:
-    robot = thrasher(kp, kd, dt)
-    stop = robot.spec.joints("joint_stop_rad")
-    held = 0
-    for reference in references(robot, 12):
-        for _ in range(round(0.1 / dt)):
-            robot.step(reference, n_substeps=1)
-            angle = robot.joint_angle()
-            at = np.where(np.abs(np.abs(angle) - stop) < 1e-12, np.sign(angle), 0.0)
-            motor = np.clip(kp * (reference - angle) - kd * robot.joint_rate(), -LIMIT, LIMIT)
-            # What turns the joint further out can only be its motor; the stop pushes the other way.
-            assert (at * (robot.state.joint_torque - motor)).max() < 1e-6
-            held += int(np.count_nonzero(at))
-    assert held > 30
-    assert np.abs(angle).max() < stop.max() + 1e-9
 
 
 @pytest.mark.parametrize(
