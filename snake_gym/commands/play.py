@@ -3,7 +3,7 @@
 snake-gym play Waypoints                                   gaits that you drive: arrows, G, a gamepad
 snake-gym play Waypoints --controller fault_aware
 snake-gym play Waypoints --policy resilient_servo_locked_joints
-snake-gym play ObstacleField --policy runs/mine --env configs/env/pegboard.yaml
+snake-gym play ObstacleField --policy runs/mine --env configs/env/obstacles.yaml
 snake-gym play Waypoints --controller cc --frames 300 --screenshot play.png
 snake-gym play --port /dev/ttyUSB0                         the robot itself, by hand (play --port X --help)
 """
