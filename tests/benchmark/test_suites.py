@@ -56,7 +56,8 @@ def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
         assert str(again["faults"][0]) == str(told[entrant.name].columns["faults"][row])
         for column in suites.measures(told[entrant.name].score):
             expected = float(told[entrant.name].columns[column][row])
-            if column != "energy_j":  # stored before work was counted within a step
+            # Energies were stored before work was counted within a step, and course without what is folded.
+            if column != "energy_j" and np.isfinite(expected):
                 assert float(again[column][0]) == pytest.approx(expected, rel=2e-3, abs=2e-3), (entrant.name, column)
 
 

@@ -70,7 +70,7 @@ class RawDriver(contextlib.AbstractContextManager["RawDriver"]):
     def write(self, servo_id: int, address: int, value: int, n_bytes: int = 1) -> None:
         self.ask(servo_id, WRITE, address, *value.to_bytes(n_bytes, "little"))
 
-    def until(self, read: Callable[[], int], wanted: Callable[[int], object], seconds: float = 30.0) -> int:
+    def until(self, read: Callable[[], int], wanted: Callable[[int], object], seconds: float = 120.0) -> int:
         """What ``read`` gives as soon as it is as wanted."""
         give_up_s = time.monotonic() + seconds
         while not wanted(found := read()):
