@@ -2,7 +2,7 @@
 
 A further algorithm is a YAML file: ``algorithm: {name: TD3, action_noise_std: 0.1, buffer_size: 200000}``. Parameters
 are those of the class's constructor; ``learning_rate`` and ``clip_range`` may be schedules ``{start: 3e-4, end: 0}``.
-Stable-Baselines3 checks them, except for ranges outside which it fails late or learns nothing (``_TYPES``).
+Stable-Baselines3 checks them, except for ranges outside which it fails late or learns nothing (``PARAMETER_TYPES``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.utils import LinearSchedule, get_device
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from snake_gym.config import ConfigError, Settings, build, choose, to_dict
@@ -86,7 +86,7 @@ class GradientNorms(Settings):
 
 
 Schedule = Positive | ScheduleConfig
-_TYPES: dict[str, Any] = {
+PARAMETER_TYPES: dict[str, Any] = {
     "gamma": Share, "gae_lambda": Share, "tau": Share, "n_epochs": PositiveCount, "n_steps": PositiveCount,
     "batch_size": PositiveCount, "buffer_size": PositiveCount, "policy_delay": PositiveCount,
     "target_update_interval": PositiveCount, "learning_starts": Count, "learning_rate": Schedule,
@@ -137,7 +137,7 @@ def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Alg
     critic = "vf" if issubclass(classes[name], OnPolicyAlgorithm) else "qf"
     for part in network.net_arch if isinstance(network.net_arch, dict) else ():
         choose(part, ("pi", critic), f"{where}.network.net_arch")
-    defaults = _defaults(classes[name])
+    defaults = defaults_of(classes[name])
     values: dict[str, Any] = {}
     for key, value in given.items():
         if key not in defaults:
@@ -145,7 +145,7 @@ def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Alg
                 f"{where}.{key} is not a setting{hint(key, defaults)} (settings: name, network, {', '.join(defaults)})"
             )
         own = type(defaults[key]) if isinstance(defaults[key], (bool, int, float, str)) else Any
-        expected = _TYPES.get(key, own)
+        expected = PARAMETER_TYPES.get(key, own)
         if key == "ent_coef":
             expected = NonNegative | str if own is str else NonNegative  # "auto" where it is learned
         if key == "max_grad_norm" and name != "PPO":
@@ -160,6 +160,11 @@ def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Alg
 
 def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "cpu") -> BaseAlgorithm:
     """Return a fresh SB3 model with ``BetweenRollouts``. Raises ConfigError for what SB3 and torch refuse."""
+    try:
+        get_device(device)
+    except RuntimeError as error:
+        reason = str(error).split("\n")[0]
+        raise ConfigError(f"device is {device!r}; expected cpu, cuda, auto or another of torch ({reason})") from None
     policy = choose_policy(algorithm.cls, venv.observation_space)
     parameters = dict(algorithm.parameters)
     if algorithm.action_noise_std is not None:
@@ -194,7 +199,7 @@ def _reflection_of(venv: VecEnv) -> Reflection:
     return side_by_side(env_reflections(core))
 
 
-def _defaults(cls: type[BaseAlgorithm]) -> dict[str, Any]:
+def defaults_of(cls: type[BaseAlgorithm]) -> dict[str, Any]:
     """Return the parameters that a config may set, with their default values."""
     parameters: dict[str, inspect.Parameter] = {}
     for base in cls.__mro__:  # one that passes further settings on has those of the next

@@ -82,7 +82,7 @@ class Sb3VecEnv(VecEnv):
 
     def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Return observations (W, D) and rewards (W,), float32 and fresh; dones (W,); infos, filled where done."""
-        self.had_cut_episodes = self.stagger and self._core.has_cut_episodes
+        self.had_cut_episodes = self.stagger and bool((self._core.step_limit < self._core.n_steps).any())
         obs, reward, terminated, truncated, self.infos = self.env.step(self._actions)
         done = terminated | truncated
         self.returns += reward

@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, create_model
 
 from snake_gym.benchmark.scenarios import BenchmarkConfig
 from snake_gym.config import Settings, to_json, write_atomic
@@ -25,10 +25,11 @@ from snake_gym.registry import TASKS, find_task
 from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import RobotSpec
 
+from .algorithms import PARAMETER_TYPES, NetworkConfig, defaults_of, known_algorithms
 from .config import TrainConfig
 
 Schema = dict[str, Any]
-ELSEWHERE = {"controller": "controller", "env": "env", "robot": "robot", "action": "action"}
+ELSEWHERE = {"controller": "controller", "env": "env", "robot": "robot", "action": "action", "algorithm": "algorithm"}
 """Settings that hold any mapping for Python, as a plugin may define it -> the schema of those that we ship."""
 OTHERS_OF: dict[str, tuple[str, ...]] = {"robot": ("preset", "source"), "controller": ("kind", "tuned", "file")}
 """Schema -> texts that a file may give beside the settings of its class."""
@@ -65,6 +66,7 @@ def make_schemas() -> dict[str, Schema]:
     tuned = {"properties": {"controller": {"$ref": "controller.json"}, "tuning": {"type": "object"}, "found": {}}}
     return {
         "action": schema_of(ActionConfig, "action", True),
+        "algorithm": algorithm_schema(),
         "benchmark": schema_of(BenchmarkConfig, "benchmark"),
         "camera": schema_of(CameraConfig, "camera"),
         "controller": one_of(controllers),
@@ -74,6 +76,21 @@ def make_schemas() -> dict[str, Schema]:
         "train": schema_of(TrainConfig, "train"),
         "tuned": {"type": "object", **tuned, "required": ["controller"], "additionalProperties": False},
     }
+
+
+def algorithm_schema() -> Schema:
+    """Return the schema of ``algorithm``: a name and the parameters of all algorithms, each by its type."""
+    classes = known_algorithms()
+    fields: dict[str, Any] = {"name": (Literal[tuple(classes)], ...), "network": (NetworkConfig, NetworkConfig())}
+    for cls in classes.values():
+        for name, default in defaults_of(cls).items():
+            own = type(default) if isinstance(default, (bool, int, float, str)) else Any
+            tp = PARAMETER_TYPES.get(name, own)
+            fields[name] = (fields[name][0] | tp if name in fields and tp is not Any else tp, None)
+    model = create_model("Algorithm", __config__=ConfigDict(extra="forbid"), **fields)
+    schema = model.model_json_schema()
+    schema.pop("required")  # a change to a recipe names no algorithm
+    return schema
 
 
 def _refer(schema: Any) -> None:

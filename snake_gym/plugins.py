@@ -36,7 +36,9 @@ def load_plugins(plugins: str | Iterable[str]) -> tuple[str, ...]:
     Raises:
         ConfigError: no such file or module exists, another module of that name is loaded, or it fails.
     """
-    names = [plugins] if isinstance(plugins, str) else list(plugins)
+    from snake_gym.config import convert  # needs pydantic, which `import snake_gym` does without
+
+    names = convert(tuple[str, ...], [plugins] if isinstance(plugins, str) else plugins, "plugin")
     found = tuple(_load(name) for name in names)
     for name in names:
         _given.setdefault(module_name(name), name)

@@ -250,14 +250,10 @@ def rows_csv(results: Sequence[Episodes]) -> str:
             "is_success": episodes.columns["is_success"].astype(int),
         }
         lists = [np.asarray(columns[name]).tolist() for name in names]
-        writer.writerows([_cell(value) for value in row] for row in zip(*lists, strict=True))
+        # All digits, so that numbers and intervals follow from the rows.
+        cells = [["" if isinstance(one, float) and not math.isfinite(one) else one for one in part] for part in lists]
+        writer.writerows(zip(*cells, strict=True))
     return buffer.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else ""  # all digits, so that numbers and intervals follow from the rows
-    return value
 
 
 _CELLS: dict[str, tuple[str, str]] = {
@@ -279,7 +275,7 @@ def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
     """Return tables for a terminal: every policy's results, and its score by number of failed joints."""
     key = score_key(summary["score"])
     heading = key.replace("_", " ")
-    ranked = sorted(summary["policies"].items(), key=lambda item: -_or_least(item[1][key]))
+    ranked = sorted(summary["policies"].items(), key=lambda item: math.inf if item[1][key] is None else -item[1][key])
     shown = [name for name in _CELLS if any(name in policy for _, policy in ranked) and name != key]
     if key == "success":
         shown.remove("worst_tenth")  # of zeros and ones
@@ -330,10 +326,6 @@ def with_interval(group: Mapping[str, Any], key: str = "mean") -> str:
 
 def _cell_text(mean: float | None, key: str) -> str:
     return "-" if mean is None else format(mean, ".0%" if key == "success" else ".2f")
-
-
-def _or_least(value: float | None) -> float:
-    return -math.inf if value is None else value
 
 
 def interval_of(group: Mapping[str, Any], key: str) -> Sequence[float] | None:

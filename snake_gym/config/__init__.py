@@ -15,11 +15,11 @@ from snake_gym.config.program import OptionParser, add_set_option, require, run_
 from snake_gym.config.records import digest, read_json, to_dict, to_json
 
 if TYPE_CHECKING:
-    from snake_gym.config.settings import Settings, apply_keywords, build, build_over, check_order
+    from snake_gym.config.settings import Settings, apply_keywords, build, build_over, check_order, convert
 
 __all__ = [
     "ConfigError", "OptionParser", "Settings", "add_set_option", "apply_keywords", "apply_overrides", "build",
-    "build_over", "check_order", "choose", "differences", "digest", "dump_yaml", "find_config", "load_yaml",
+    "build_over", "check_order", "choose", "convert", "differences", "digest", "dump_yaml", "find_config", "load_yaml",
     "make_folder", "merge", "near_path", "nearest", "prepare_file", "read_json", "require", "run_program", "to_dict",
     "to_json", "write_atomic",
 ]  # fmt: skip

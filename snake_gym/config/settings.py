@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import os
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar, cast, dataclass_transform
@@ -114,6 +115,7 @@ def apply_keywords(
             what = describe_unknown(kind, key, where, beside)
             raise UnexpectedKeywordError(f"unexpected keyword argument {key!r}: {what}")
     plain = to_dict({} if config is None else config)
+    keywords = {key: to_dict(one) if isinstance(one, (Settings, os.PathLike)) else one for key, one in keywords.items()}
     return build(kind, merge(plain, keywords) if isinstance(plain, Mapping) else plain, where)
 
 

@@ -50,7 +50,7 @@ def check_action(action: Any, shape: tuple[int, ...]) -> FloatArray:
     """
     try:
         plain = np.asarray(action)
-        values = plain.astype(np.float64) if plain.dtype.kind in "biuf" else None
+        values = plain.astype(np.float64) if plain.dtype.kind in "iuf" else None
     except (TypeError, ValueError):
         values = None
     if action is None or values is None:

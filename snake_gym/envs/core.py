@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import ConfigError, build
+from snake_gym.config import ConfigError, build, convert
 from snake_gym.config.errors import show
+from snake_gym.config.settings import Share
 from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.envs.arguments import NO_SEED, check_action
 from snake_gym.envs.observation_columns import make_layout
@@ -123,14 +125,10 @@ class SnakeCore:
         See ``EnvConfig.at_difficulty``. Raises ConfigError for what is not in [0, 1], or has a field that this robot
         does not fit in, with nothing changed.
         """
-        try:
-            given = np.asarray(difficulty)
-            wanted = np.array(np.broadcast_to(given.astype(np.float64), (self.n_worlds,)))
-        except (TypeError, ValueError):
-            wanted = np.full(1, np.nan)
-        if isinstance(difficulty, bool) or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
-            each = "" if self.n_worlds == 1 else f", or one for each of {self.n_worlds} worlds"
-            raise ConfigError(f"difficulty is {show(difficulty)}; expected a number in [0, 1]{each}")
+        given = convert(Share | tuple[Share, ...], difficulty, "difficulty")
+        if isinstance(given, tuple) and len(given) != self.n_worlds:
+            raise ConfigError(f"difficulty is {show(given)}; expected a number in [0, 1], or {self.n_worlds} of them")
+        wanted = np.array(np.broadcast_to(given, (self.n_worlds,)))
         level = np.ones(self.n_worlds)
         for share in np.unique(wanted).tolist():
             config = self._config_at(share)
@@ -167,14 +165,15 @@ class SnakeCore:
         ``sizes`` are numbers of ``JointFault``, such as ``strength``. Raises ConfigError, with nothing changed, for
         what this robot cannot have.
         """
+        world = convert(Annotated[int, Field(ge=0, lt=self.n_worlds)], world, "world")
         now = float(self.robot.state.time_s[world])
         fault = build(JointFault, {"joint": joint, "kind": kind, "onset_s": now, **sizes})
         break_joint(self.robot, world, fault, self.reference[world])
 
     def mend(self, world: int, joint: int | None = None) -> None:
         """End the faults of a joint (from 1 at the tail; None: of all joints) of one world now. Raises ConfigError."""
-        if joint is not None and not 1 <= joint <= self.spec.n_joints:
-            raise ConfigError(f"joint is {joint}; expected 1 to {self.spec.n_joints} (the robot's joints)")
+        world = convert(Annotated[int, Field(ge=0, lt=self.n_worlds)], world, "world")
+        joint = convert(Annotated[int, Field(ge=1, le=self.spec.n_joints)] | None, joint, "joint")
         end_faults(self.robot, world, slice(None) if joint is None else slice(joint - 1, joint))
 
     def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> Observations:
@@ -225,11 +224,6 @@ class SnakeCore:
         """
         group = np.arange(self.n_worlds) * _END_GROUPS // self.n_worlds + 1
         self.step_limit[:] = -(-group * self.n_steps // _END_GROUPS)
-
-    @property
-    def has_cut_episodes(self) -> bool:
-        """True while an episode is running whose time limit ``spread_ends`` cut."""
-        return bool((self.step_limit < self.n_steps).any())
 
     def step(self, action: NDArray[Any]) -> StepResult:
         """Advance all live worlds by one control step with actions (W, A); entries beyond [-1, 1] are clipped.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
-from snake_gym.config import ConfigError, near_path, nearest, to_dict
+from snake_gym.config import ConfigError, convert, near_path, nearest, to_dict
 from snake_gym.config.files import read_file
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
@@ -147,6 +147,7 @@ def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | A
 
     Raises ConfigError: it is missing, damaged, changed, none of ours, or not for this version or for ``robot``.
     """
+    path = convert(Path, path, "policy")
     file = find_policy_file(path)
     if file is None:
         raise ConfigError(describe_missing(path))

@@ -109,17 +109,24 @@ class PathConfig(Settings):
 def read_points(file: str) -> tuple[tuple[float, float], ...]:
     """Return the points of a CSV file: lines ``x,y``; empty ones, ``#`` comments and a header ``x,y`` are left out.
 
-    Raises ConfigError, naming the file.
+    Raises ConfigError, naming file and line.
     """
+    points: list[tuple[float, float]] = []
     try:
-        lines = [line.strip() for line in read_file(file).decode("utf-8-sig").splitlines()]
-        rows = [line.split(",") for line in lines if line and not line.startswith("#")]
-        points = [(float(x), float(y)) for x, y in (rows[1:] if rows[:1] == [["x", "y"]] else rows)]
+        lines = read_file(file).decode("utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"path.file is {show(file)} ({reason}); expected a CSV file with lines x,y [m]") from None
-    if not all(abs(value) <= FARTHEST_M for point in points for value in point):
-        raise ConfigError(f"path.file is {show(file)}; expected coordinates of at most {FARTHEST_M:g}")
+    for number, line in enumerate(lines, start=1):
+        if line.strip() and not line.startswith("#") and line.replace(" ", "") != "x,y":
+            try:
+                x, y = map(float, line.split(","))
+            except ValueError:
+                x = y = math.nan
+            if not (abs(x) <= FARTHEST_M and abs(y) <= FARTHEST_M):
+                most = f"numbers x,y of at most {FARTHEST_M:g}"
+                raise ConfigError(f"path.file {file}, line {number} is {show(line)}; expected {most}")
+            points.append((x, y))
     return tuple(points)
 
 

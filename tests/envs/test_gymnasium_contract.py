@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import snake_gym  # noqa: F401  registers
+import snake_gym
 from snake_gym.config import ConfigError
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.envs import SnakeEnv, WaypointsConfig, make_waypoints
@@ -165,6 +165,7 @@ BAD = np.array([[0.0] * 9, [0.0] * 3 + [np.nan] + [0.0] * 5])
 WRONG: list[tuple[Any, Any, str]] = [
     (SnakeEnv, lambda env: env.step(np.zeros(4)), r"action has shape (4,); expected (9,)"),
     (SnakeEnv, lambda env: env.step(["left"] * 9), "action is ['left', "),
+    (SnakeEnv, lambda env: env.step([True] * 9), "action is [True, "),
     (make_waypoints, lambda env: env.step(BAD), "action[1, 3] is nan; expected a finite number in [-1, 1]"),
     (make_waypoints, lambda env: env.step(BAD[1]), "action has shape (9,); expected (2, 9) (worlds, actions)"),
     (SnakeEnv, lambda env: env.reset(seed=-1), "seed is -1; expected an integer from 0 to 9223372036854775807"),
@@ -182,6 +183,8 @@ WRONG: list[tuple[Any, Any, str]] = [
     ),
     (make_waypoints, lambda env: make_waypoints(2, None, "sometimes"), "autoreset_mode is 'sometimes'; expected one"),
     (make_waypoints, lambda env: make_waypoints(0), "num_envs is 0; expected an integer from 1 to 1000000"),
+    (SnakeEnv, lambda env: SnakeEnv(plugin=3), "plugin is 3; expected a list, each text"),
+    (SnakeEnv, lambda env: snake_gym.load_policy(3), "policy is 3; expected a path"),
     (SnakeEnv, lambda env: SnakeEnv(IDS[1], config=WaypointsConfig()), "WaypointsConfig; this env expects a Obst"),
 ]
 

@@ -93,6 +93,8 @@ def test_a_servo_that_falls_silent_keeps_its_last_command_and_answers_when_it_is
         ("Waypoints", lambda core: core.set_fault(0, 10, "locked"), "joint 10.*1 to 9"),
         ("Waypoints", lambda core: core.set_fault(0, 1, "lokced"), "did you mean 'locked'"),
         ("Waypoints", lambda core: core.mend(0, 12), "joint is 12"),
+        ("Waypoints", lambda core: core.set_fault(7, 1, "locked"), "world is 7; expected in"),
+        ("Waypoints", lambda core: core.mend(-1), "world is -1; expected in"),
         ("Waypoints", lambda core: core.task.move_target(0, (math.nan, 0.0)), "expected two coordinates"),
         ("PathFollow", lambda core: core.task.move_target(0, (1.0, 1.0)), "no target"),
         ("Escape", lambda core: core.task.move_target(0, (1.0, 1.0)), "goal.guidance"),

@@ -49,8 +49,8 @@ def test_settings_that_no_task_can_have_are_refused_in_one_line(
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"0,0\n1,a\n", "expected a CSV file with lines x,y"),
-        (b"0,0\nnan,0\n", "expected coordinates of at most"),
+        (b"0,0\n1,a\n", "line 2 is '1,a'; expected numbers x,y"),
+        (b"0,0\nnan,0\n", "line 2 is 'nan,0'; expected numbers x,y of at most"),
         (b"\xff\xfe\x00", "expected a CSV file with lines x,y"),
         (b"0,0\n" * 1_100_000, "more than 4194304 bytes"),
     ],
