@@ -9,8 +9,8 @@ from typing import Any
 
 from snake_gym.benchmark.scenarios import BenchmarkConfig
 from snake_gym.envs.tables import describe, group_tables, settings_table
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import RobotSpec
+from snake_gym.spatial.spec import SpatialSpec
 
 from .algorithms import GradientNorms, NetworkConfig, ScheduleConfig
 from .config import TrainConfig

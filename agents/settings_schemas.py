@@ -19,11 +19,11 @@ from snake_gym.config import Settings, to_json, write_atomic
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.envs.tables import groups, setting_notes
 from snake_gym.hardware.pose.april_tags import CameraConfig
-from snake_gym.hardware.run.run_config import RunConfig
+from snake_gym.hardware.robot.run_config import RunConfig
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.registry import TASKS, find_task
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import RobotSpec
+from snake_gym.spatial.spec import SpatialSpec
 
 from .algorithms import PARAMETER_TYPES, NetworkConfig, defaults_of, known_algorithms
 from .config import TrainConfig

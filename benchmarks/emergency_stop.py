@@ -32,17 +32,17 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from snake_gym.emulator.bus import EmulatedBus, EmulatedServo
+from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
-from snake_gym.hardware.emulator.port import EmulatedPort
-from snake_gym.hardware.run.connection import ConnectionConfig
-from snake_gym.hardware.safety.body import BringUpError
-from snake_gym.hardware.safety.checks import SafetyLimits
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop
-from snake_gym.hardware.safety.guard import take_priority
-from snake_gym.hardware.safety.guarded_body import GuardedBody
+from snake_gym.hardware.guard.body import BringUpError
+from snake_gym.hardware.guard.checks import SafetyLimits
+from snake_gym.hardware.guard.client import GuardedBody
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
+from snake_gym.hardware.guard.process import take_priority
+from snake_gym.hardware.robot.connection import ConnectionConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 _LOOK_S = 0.0005

@@ -42,7 +42,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import snake_gym  # noqa: F401  registers
 from snake_gym.controllers import CONTROLLERS, resolve_controller
 from snake_gym.hardware.__main__ import main as hardware
-from snake_gym.hardware.safety.checks import SafetyLimits
+from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.interface.policy import ZeroResidual, controller_action
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.robot.catalogue import load_robot

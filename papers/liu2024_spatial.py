@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from papers.study import Advance, Cell, Finding, Study, Table, claim, figure, grade
-from snake_gym.controllers.multimodal import (
+from snake_gym.robot.measurement import Goal
+from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.sensors import SensorConfig
+from snake_gym.spatial.gaits import (
     COMPLEX,
     EXPERIMENTS,
     GAITS,
@@ -27,14 +30,11 @@ from snake_gym.controllers.multimodal import (
     Multimodal,
     MultimodalConfig,
 )
-from snake_gym.robot.measurement import Goal
-from snake_gym.robot.spatial_kinematics import quaternion_of, wind_pose
-from snake_gym.robot.spatial_spec import SpatialSpec, load_spatial_robot
-from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.sensors import SensorConfig
 from snake_gym.spatial.ground import GroundSpec
+from snake_gym.spatial.kinematics import quaternion_of, wind_pose
 from snake_gym.spatial.sensors import SpatialSensors
 from snake_gym.spatial.simulation import SpatialRobot
+from snake_gym.spatial.spec import SpatialSpec, load_spatial_robot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -22,8 +22,8 @@ TASKS: dict[str, str | type[Any]] = {
     "SnakeGym/PathFollow-v0": "snake_gym.tasks.path_follow:PathFollowConfig",
     "SnakeGym/Velocity-v0": "snake_gym.tasks.velocity:VelocityConfig",
     "SnakeGym/Escape-v0": "snake_gym.tasks.escape:EscapeConfig",
-    "SnakeGym/SpatialWaypoints-v0": "snake_gym.tasks.spatial_waypoints:SpatialWaypointsConfig",
-    "SnakeGym/Terrain-v0": "snake_gym.tasks.terrain:TerrainConfig",
+    "SnakeGym/SpatialWaypoints-v0": "snake_gym.spatial.waypoints:SpatialWaypointsConfig",
+    "SnakeGym/Terrain-v0": "snake_gym.spatial.terrain:TerrainConfig",
 }
 """Settings class of each simulated task; those given as text are imported when the env is made."""
 SPATIAL_TASKS = ("SnakeGym/SpatialWaypoints-v0", "SnakeGym/Terrain-v0")
@@ -101,7 +101,7 @@ def register_envs() -> None:
             raise
         return
     if REAL not in registry:
-        register(REAL, entry_point="snake_gym.hardware.run.real_env:RealSnakeEnv", nondeterministic=True)
+        register(REAL, entry_point="snake_gym.hardware.robot.real_env:RealSnakeEnv", nondeterministic=True)
     for env_id, task in TASKS.items():
         if env_id not in registry:
             plugin = None if isinstance(task, str) else plugin_of(task)  # for processes that have not imported it

@@ -27,7 +27,7 @@ QUICK = (
     "controllers/test_fault_aware", "controllers/test_fault_detection", "controllers/test_guidance",
     "controllers/test_nominal_chain", "controllers/test_serpenoid", "controllers/test_tuned",
     "hardware/bus/test_family", "hardware/bus/test_protocol", "hardware/calibration/test_calibration.py",
-    "hardware/run/test_run_config", "hardware/safety/test_cycle_time", "hardware/safety/test_safety",
+    "hardware/robot/test_run_config", "hardware/guard/test_cycle_time", "hardware/guard/test_safety",
     "interface/test_interface", "interface/test_policy_file", "obstacles/test_shapes", "robot/",
     "simulation/test_faults", "simulation/test_streams", "test_architecture", "test_config", "test_docs",
     "test_packaging", "test_settings",

@@ -23,22 +23,22 @@ BELOW_ENVS = {"physics", "obstacles", "robot", "simulation", "controllers", "int
 MAY_IMPORT: dict[str, set[str]] = {
     "physics": set(),
     "obstacles": {"physics.state", "physics.compilation"},
-    "robot": set(),
-    "simulation": {"physics", "robot", "obstacles"},
-    "controllers": {"obstacles.polyline", "obstacles.splitmix", "robot"},
-    "interface": {"robot", "controllers"},
-    "spatial": {"physics.state", "physics.faults", "robot", "obstacles", "simulation"},
-    "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface", "spatial", "controllers.multimodal"},
+    "robot": {"spatial"},
+    "simulation": {"physics", "robot", "obstacles", "spatial"},
+    "controllers": {"obstacles.polyline", "obstacles.splitmix", "robot", "spatial"},
+    "interface": {"robot", "controllers", "spatial"},
+    "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface", "spatial"},
+    "spatial": BELOW_ENVS,
     "envs": BELOW_ENVS,
     "render": {*BELOW_ENVS, "envs"},
     "benchmark": {*BELOW_ENVS, "envs", "render"},
     "hardware.bus": set(),
-    "hardware.emulator": {"hardware.bus", "robot"},
     "hardware.calibration": {"hardware.bus", "robot"},
     "hardware.pose": {"hardware.bus", "robot"},
-    "hardware.safety": {"hardware.bus", "hardware.calibration", "robot"},
-    "hardware.run.measured_task": {"hardware", *BELOW_ENVS},  # a task of the envs, played by the robot
-    "hardware.run": {"hardware", "robot", "controllers", "interface"},
+    "hardware.guard": {"hardware.bus", "hardware.calibration", "robot"},
+    "hardware.robot.measured_task": {"hardware", *BELOW_ENVS},  # a task of the envs, played by the robot
+    "hardware.robot": {"hardware", "emulator", "robot", "controllers", "interface", "spatial"},
+    "emulator": {"hardware", *BELOW_ENVS},
 }
 """Package of snake_gym -> what it may import of snake_gym, besides itself and ``FOR_EVERYONE``. Packages that are not
 named here are programs, which nothing below them imports."""
@@ -60,7 +60,7 @@ HOME_OF: dict[str, tuple[str, ...]] = {
     "pygame": ("snake_gym.render",),
     "PIL": ("snake_gym.render",),
     "matplotlib": ("snake_gym.render", "snake_gym.benchmark", "papers"),
-    "serial": ("snake_gym.hardware",),
+    "serial": ("snake_gym.hardware", "snake_gym.emulator"),
     "cv2": ("snake_gym.hardware",),
     "mujoco": ("snake_gym.spatial",),
     "yaml": ("snake_gym.config",),

@@ -33,7 +33,7 @@ from snake_gym.config import (
     yaml_text,
 )
 from snake_gym.hardware.calibration.calibration import load_calibration
-from snake_gym.hardware.run.record import read_record
+from snake_gym.hardware.robot.record import read_record
 from snake_gym.tasks.paths import read_points
 
 

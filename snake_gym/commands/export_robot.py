@@ -18,8 +18,8 @@ from snake_gym.config import (
     run_program,
     write_atomic,
 )
-from snake_gym.robot.spatial_spec import load_any_robot
 from snake_gym.spatial.mjcf import write_mjcf
+from snake_gym.spatial.spec import load_any_robot
 from snake_gym.spatial.urdf import write_urdf
 
 

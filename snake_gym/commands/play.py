@@ -30,7 +30,6 @@ from snake_gym.commands.keys import Key, key_table, panel, press
 from snake_gym.config import ConfigError, build, prepare_file, run_program, to_dict, write_atomic
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
-from snake_gym.controllers.multimodal import Multimodal
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.interface.policy import Policy, ZeroResidual
@@ -38,11 +37,12 @@ from snake_gym.render.frames import standing
 from snake_gym.render.helm import Gamepad, Helm
 from snake_gym.render.play_window import PlayWindow
 from snake_gym.render.robot_window import FPS
-from snake_gym.robot.spatial_kinematics import link_ends
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import JOINT_KINDS
-from snake_gym.tasks.spatial_waypoints import GAIT
+from snake_gym.spatial.gaits import Multimodal
+from snake_gym.spatial.kinematics import link_ends
+from snake_gym.spatial.spec import SpatialSpec
+from snake_gym.spatial.waypoints import GAIT
 from snake_gym.tasks.task import EnvConfig
 
 BY_HAND = "by hand"

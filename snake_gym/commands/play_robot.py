@@ -22,21 +22,21 @@ from snake_gym.config import ConfigError, OptionParser, prepare_file, run_progra
 from snake_gym.controllers.driving import STEEPEST_RAD, DrivenGaits, DrivenModes
 from snake_gym.hardware.commands.options import add_settings, read_settings
 from snake_gym.hardware.commands.run import add_output, drive
+from snake_gym.hardware.guard.body import BodySample
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.pose.source import NO_POSE
-from snake_gym.hardware.run.connection import EMULATED
-from snake_gym.hardware.run.driving import LetGo, plan_driving
-from snake_gym.hardware.run.robot_loop import RobotLoop, see_in_space
-from snake_gym.hardware.safety.body import BodySample
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.robot.connection import EMULATED
+from snake_gym.hardware.robot.driving import LetGo, plan_driving
+from snake_gym.hardware.robot.robot_loop import RobotLoop, see_in_space
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.render import palette
 from snake_gym.render.helm import NEXT_BUTTON, STOP_BUTTON, Gamepad, Helm
 from snake_gym.render.robot_window import FPS, RobotWindow
 from snake_gym.render.sketch import Sketch
 from snake_gym.robot.measurement import Measurement, link_angles, mean_angle
-from snake_gym.robot.spatial_kinematics import base_frame, link_ends
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
+from snake_gym.spatial.kinematics import base_frame, link_ends
+from snake_gym.spatial.spec import SpatialSpec
 
 LONGEST_S = 3600.0
 """Longest drive, unless ``--time`` says otherwise."""

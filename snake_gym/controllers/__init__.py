@@ -24,15 +24,16 @@ from snake_gym.controllers.base import (
 )  # fmt: skip
 from snake_gym.controllers.tuned import Tuning, find_tuned, read_tuned
 from snake_gym.plugins import choose_registered
-from snake_gym.robot.spatial_spec import AnyRobot, SpatialSpec
+from snake_gym.spatial.spec import AnyRobot, SpatialSpec
 
 MODULES = (
-    "serpenoid", "sjc", "cc", "cpg", "feedback_linearization", "speed_control", "fault_aware", "mpc", "reflex",
-    "multimodal",
+    "controllers.serpenoid", "controllers.sjc", "controllers.cc", "controllers.cpg",
+    "controllers.feedback_linearization", "controllers.speed_control", "controllers.fault_aware", "controllers.mpc",
+    "controllers.reflex", "spatial.gaits",
 )  # fmt: skip
-"""Modules of this package that register controllers, in the order in which users read of them."""
+"""Modules that register controllers, in the order in which users read of them."""
 for _module in MODULES:
-    importlib.import_module(f"{__name__}.{_module}")
+    importlib.import_module(f"snake_gym.{_module}")
 
 
 def resolve_controller(

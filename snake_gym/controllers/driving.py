@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.controllers.base import Controller, ControllerState
-from snake_gym.controllers.multimodal import MODES, Mode, Multimodal
 from snake_gym.controllers.speed_hold import PACE
 from snake_gym.robot.measurement import Goal, Measurement, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.spatial.gaits import MODES, Mode, Multimodal
 
 STEEPEST_RAD = np.pi / 6.0
 """Angle between the heading and the point ahead for a steering of 1: tuned gaits run into their own tails beyond."""

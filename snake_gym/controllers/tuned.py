@@ -14,7 +14,7 @@ from snake_gym.controllers.base import CONTROLLERS
 from snake_gym.plugins import plugin_options
 from snake_gym.robot.catalogue import UNNAMED, name_robot
 from snake_gym.robot.difference import robot_note
-from snake_gym.robot.spatial_spec import AnyRobot, load_any_robot
+from snake_gym.spatial.spec import AnyRobot, load_any_robot
 
 PROGRAM = "snake-gym tune"
 TUNED = Path("configs", "controllers")

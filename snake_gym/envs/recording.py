@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from snake_gym.envs.core import SnakeCore
-from snake_gym.robot.spatial_kinematics import link_frames
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.spatial.ground import Ground, GroundSpec, make_ground
+from snake_gym.spatial.kinematics import link_frames
+from snake_gym.spatial.spec import SpatialSpec
 
 
 @dataclass(frozen=True)

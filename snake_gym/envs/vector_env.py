@@ -18,7 +18,7 @@ from snake_gym.envs.core import POLICY, PRIVILEGED, Observations, SnakeCore, pic
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.interface.observations import BOUND
 from snake_gym.registry import DEFAULT_ENV
-from snake_gym.robot.spatial_spec import SpatialSpec
+from snake_gym.spatial.spec import SpatialSpec
 from snake_gym.tasks.task import EnvConfig
 
 MAX_ENVS = 1_000_000

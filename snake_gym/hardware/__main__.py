@@ -51,7 +51,9 @@ def main(argv: list[str] | None = None) -> int:
         raise AssertionError("the parser ends the program")  # pragma: no cover
     name = choose(words[0], COMMANDS, "command")
     try:
-        module = import_module(f"snake_gym.hardware.commands.{name}")
+        module = import_module(
+            "snake_gym.emulator.emulate" if name == "emulate" else f"snake_gym.hardware.commands.{name}"
+        )
         parser = OptionParser(prog=f"{PROGRAM} {name}", description=COMMANDS[name])
         module.add_options(parser)
         return int(module.run(parser.parse_args(words[1:])))

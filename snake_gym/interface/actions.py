@@ -28,8 +28,8 @@ from snake_gym.controllers.speed_hold import PACE, SpeedHold
 from snake_gym.interface.mirror import SAME, TURNED, Reflection, find_reflection
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Goal, Measurement
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
+from snake_gym.spatial.spec import SpatialSpec
 
 ActionKind = Literal["joint_reference", "residual", "gait"]
 GAIT_ACTIONS = ("amplitude", "frequency", "phase_shift", "offset")

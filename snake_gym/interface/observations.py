@@ -35,8 +35,8 @@ from snake_gym.robot.measurement import (
     tracked_point,
     turn_back,
 )
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.spatial.spec import SpatialSpec
 
 BOUND = 10.0
 NEAR_M = 2.0

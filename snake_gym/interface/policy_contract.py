@@ -20,8 +20,8 @@ from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_ac
 from snake_gym.interface.actor_network import FrozenNormaliser, Layer
 from snake_gym.interface.observations import BOUND, Field, ObservationLayout
 from snake_gym.registry import check_env_id
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.spatial.spec import SpatialSpec
 
 FORMAT: Final = "snake_gym policy file 2"
 MAX_TOLERANCE = 1e-4

@@ -24,8 +24,8 @@ from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.interface.policy_contract import PolicyContract, golden_references, parse_contract
-from snake_gym.robot.spatial_spec import AnyRobot, load_any_robot
 from snake_gym.robot.spec import RobotSpec
+from snake_gym.spatial.spec import AnyRobot, load_any_robot
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Box

@@ -21,9 +21,9 @@ import numpy as np
 from snake_gym.envs.recording import RecordedBody, RecordedSurroundings, Recording
 from snake_gym.render.palette import fault_colours, fault_name, policy_colours
 from snake_gym.render.surroundings import force_arrows, outline
-from snake_gym.robot.spatial_kinematics import quaternion_of, rotation_of
-from snake_gym.robot.spatial_spec import Triple
 from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.spatial.kinematics import quaternion_of, rotation_of
+from snake_gym.spatial.spec import Triple
 
 ASSETS = Path(__file__).parent / "assets"
 

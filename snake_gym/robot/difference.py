@@ -7,7 +7,7 @@ from typing import Any
 
 from snake_gym.config import to_dict
 from snake_gym.robot.catalogue import changed_settings
-from snake_gym.robot.spatial_spec import AnyRobot
+from snake_gym.spatial.spec import AnyRobot
 
 _SHOWN_FIRST = ("control_dt_s", "actuator.kind")
 _MOST_SHOWN = 4

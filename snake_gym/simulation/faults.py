@@ -31,11 +31,11 @@ from snake_gym.config.settings import Angle, Count, Limit, NonNegative, Positive
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.plugins import choose_registered
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation import servo_faults as servo_faults  # registers its kinds
 from snake_gym.simulation.fault_kinds import JOINT_KINDS, REGISTERED, Spread, has_speed_limit
 from snake_gym.simulation.streams import RandomStreams
+from snake_gym.spatial.spec import SpatialSpec
 
 EncoderFaultKind = Literal["dead", "biased", "noisy"]
 SHORTEST_PERIOD_S = 1e-6

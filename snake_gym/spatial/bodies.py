@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
-from snake_gym.robot.spatial_spec import AnyRobot, FrameSpec, SpatialSpec, Triple
 from snake_gym.robot.spec import RobotSpec
+from snake_gym.spatial.spec import AnyRobot, FrameSpec, SpatialSpec, Triple
 
 ORIGIN: Triple = (0.0, 0.0, 0.0)
 ShapeKind = Literal["capsule", "cylinder", "box", "wheel"]

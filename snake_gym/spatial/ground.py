@@ -16,8 +16,8 @@ from pydantic import Field
 from snake_gym.config import Settings
 from snake_gym.config.settings import Count, NonNegative, Positive
 from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
-from snake_gym.robot.spatial_spec import Triple
 from snake_gym.robot.spec import FloatArray
+from snake_gym.spatial.spec import Triple
 
 GroundKind = Literal["flat", "slope", "grass", "rocks", "stairs", "steps", "gaps", "pole", "pipe"]
 

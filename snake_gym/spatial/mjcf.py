@@ -19,10 +19,10 @@ from xml.etree import ElementTree
 import numpy as np
 
 from snake_gym.config import ConfigError
-from snake_gym.robot.spatial_spec import AnyRobot, SpatialSpec
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.spatial.bodies import Body, Shape, list_bodies, sensor_frames
 from snake_gym.spatial.ground import Ground, GroundSpec, make_ground
+from snake_gym.spatial.spec import AnyRobot, SpatialSpec
 
 Element = ElementTree.Element
 ROBOT_BIT, GROUND_BIT = "1", "2"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.simulation.randomisation import DrawnQuantities, RandomisationConfig
 from snake_gym.spatial.simulation import SpatialParams, SpatialRobot, nominal_params
+from snake_gym.spatial.spec import SpatialSpec
 
 
 class SpatialRandomisation(DrawnQuantities):

@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.robot.spatial_kinematics import Posture
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
+from snake_gym.spatial.kinematics import Posture
+from snake_gym.spatial.spec import SpatialSpec
 
 _PARALLEL = 1e-12
 """Square of the sine of the angle between parallel links."""

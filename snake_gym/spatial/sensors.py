@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from snake_gym.robot.measurement import Measurement
-from snake_gym.robot.spatial_kinematics import posture, rotation_of_quaternion
 from snake_gym.simulation.sensors import SensorSuite
+from snake_gym.spatial.kinematics import posture, rotation_of_quaternion
 
 
 class SpatialSensors(SensorSuite):

@@ -12,10 +12,10 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.robot.spatial_kinematics import quaternion_of, rotation_of
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
+from snake_gym.spatial.kinematics import quaternion_of, rotation_of
 from snake_gym.spatial.mjcf import write_mjcf
+from snake_gym.spatial.spec import SpatialSpec
 
 _HELD_NMS_RAD = 1e4
 """Damping of a jammed joint: it creeps by less than a milliradian in a second."""

@@ -24,13 +24,13 @@ from snake_gym.config import ConfigError
 from snake_gym.config.threads import process_threads
 from snake_gym.physics.faults import FAULT_CODES, FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
-from snake_gym.robot.spatial_kinematics import Posture, posture, rotation_of_quaternion
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import ServoState, quiet_servos
 from snake_gym.spatial.ground import Ground, GroundSpec, make_ground
+from snake_gym.spatial.kinematics import Posture, posture, rotation_of_quaternion
 from snake_gym.spatial.mjcf import back_emf, servo_bias, write_mjcf
 from snake_gym.spatial.self_overlap import deepest_overlap
+from snake_gym.spatial.spec import SpatialSpec
 
 KNOWN_FAULTS = ("locked", "free", "weak", "slow", "offset")
 """Kinds of faults that spatial robots can have."""

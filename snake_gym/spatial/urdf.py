@@ -1,6 +1,6 @@
 """Model files of robots for ROS and its relatives (URDF), written from their specification.
 
-Frames are those of ``robot.spatial_spec``. URDF has no half spheres, gains or ground: capsules become cylinders, and
+Frames are those of ``spatial.spec``. URDF has no half spheres, gains or ground: capsules become cylinders, and
 what is not said there (gains of the servos, dry friction of the ground) is not in the file.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from xml.etree import ElementTree
 
-from snake_gym.robot.spatial_spec import AnyRobot
 from snake_gym.spatial.bodies import Body, Shape, list_bodies, sensor_frames
+from snake_gym.spatial.spec import AnyRobot
 
 UNLIMITED = 1e3
 """Torque [N m] and speed [rad/s] that stand for no limit, which URDF has no word for."""

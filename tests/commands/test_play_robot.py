@@ -19,9 +19,9 @@ from snake_gym.commands import play_robot as command
 from snake_gym.commands.keys import key_table
 from snake_gym.commands.play_robot import PANEL, WindowDriver, main
 from snake_gym.config import ConfigError
-from snake_gym.hardware.emulator.servo import EmulatedServo
-from snake_gym.hardware.safety.body import BodySample
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.emulator.servo import EmulatedServo
+from snake_gym.hardware.guard.body import BodySample
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.robot.presets import RESILIENT_SERVO
 from tests.hardware.emulate_servos import emulated
 from tests.hardware.patient import be_patient

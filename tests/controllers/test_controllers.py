@@ -14,8 +14,8 @@ from snake_gym.config import ConfigError, dump_yaml
 from snake_gym.controllers import CONTROLLERS, make_controller, register_controller, resolve_controller
 from snake_gym.controllers.cc import Cc
 from snake_gym.controllers.sjc import Sjc, SjcConfig
-from snake_gym.robot.spatial_spec import AnyRobot, load_spatial_robot
 from snake_gym.robot.spec import ActuatorSpec
+from snake_gym.spatial.spec import AnyRobot, load_spatial_robot
 from tests.controllers.worlds import N_JOINTS, SPEC, random_world, take_world
 
 KINDS = [kind for kind, controller in CONTROLLERS.items() if not getattr(controller, "spatial", False)]

@@ -22,8 +22,8 @@ from snake_gym.envs.recording import Recorder
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.registry import SPATIAL_TASKS
 from snake_gym.spatial.ground import field_heights
-from snake_gym.tasks.spatial_waypoints import VARIED
-from snake_gym.tasks.terrain import KINDS, TerrainConfig
+from snake_gym.spatial.terrain import KINDS, TerrainConfig
+from snake_gym.spatial.waypoints import VARIED
 
 SMALL: dict[str, Any] = {
     "robot": {"n_joints": 12, "link_mass_kg": 0.5, "head_mass_kg": 0.5, "control_dt_s": 0.2, "sim_dt_s": 0.005,

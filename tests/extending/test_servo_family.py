@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from snake_gym.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
+from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.family import ServoFamily, find_family
 from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import load_calibration, straight_chain
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
-from snake_gym.hardware.emulator.port import EmulatedPort
-from snake_gym.hardware.safety.body import BringUpError
-from snake_gym.hardware.safety.checks import SafetyLimits
-from snake_gym.hardware.safety.guarded_body import GuardedBody
+from snake_gym.hardware.guard.body import BringUpError
+from snake_gym.hardware.guard.checks import SafetyLimits
+from snake_gym.hardware.guard.client import GuardedBody
 
 ROOT = Path(__file__).parents[2]
 N = 3

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.commands import options
-from snake_gym.hardware.emulator.port import EmulatedPort
-from snake_gym.hardware.safety.emergency_stop import find_locks
+from snake_gym.hardware.guard.emergency_stop import find_locks
 from tests.hardware.rig import serve
 
 

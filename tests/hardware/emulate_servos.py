@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from snake_gym.emulator.bus import EmulatedBus, EmulatedServo
+from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
-from snake_gym.hardware.emulator.port import EmulatedPort
 
 
 @contextmanager

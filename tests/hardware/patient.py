@@ -16,8 +16,8 @@ from functools import partial
 
 from snake_gym.hardware.bus import servo_bus
 from snake_gym.hardware.bus.exchange import LineTiming
-from snake_gym.hardware.safety import guarded_body, torque_off
-from snake_gym.hardware.safety.torque_off import start_partner
+from snake_gym.hardware.guard import guarded_body, torque_off
+from snake_gym.hardware.guard.torque_off import start_partner
 
 SLOW_ADAPTER = partial(LineTiming, latency_s=0.03)
 _FAREWELL_S = 20.0

@@ -15,8 +15,8 @@ from typing import IO
 
 import pytest
 
+from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.__main__ import main
-from snake_gym.hardware.emulator.port import EmulatedPort
 from tests.hardware.rig import write_calibration
 
 ROOT = Path(__file__).parents[2]

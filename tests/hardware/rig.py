@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config.settings import NonNegative, Share
+from snake_gym.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, HostEnd, WireFaults
+from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.bus.protocol import Packet, build, wire_time_s
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration, ServoSettings, straight_chain
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, HostEnd, WireFaults
-from snake_gym.hardware.emulator.port import EmulatedPort
-from snake_gym.hardware.safety.checks import SafetyLimits
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop
-from snake_gym.hardware.safety.servo_body import ServoBody
+from snake_gym.hardware.guard.checks import SafetyLimits
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
+from snake_gym.hardware.guard.servo_body import ServoBody
 
 QUICK = SafetyLimits(ramp_time_s=0.05)
 

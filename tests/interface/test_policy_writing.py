@@ -15,7 +15,7 @@ from snake_gym.benchmark import evaluate
 from snake_gym.config import ConfigError, build
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv
 from snake_gym.hardware.commands.run import drive
-from snake_gym.hardware.run.run_config import RunConfig, plan_run
+from snake_gym.hardware.robot.run_config import RunConfig, plan_run
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.interface.policy_writing import write_policy
 

@@ -12,9 +12,9 @@ from snake_gym.config import build
 from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.presets import PEGBOARD, PRESETS, SNAKESYS
-from snake_gym.robot.spatial_spec import load_spatial_robot
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.spatial.spec import load_spatial_robot
 
 GAITS = {
     # amplitude [deg], frequency [rad/s], phase shift between neighbours [deg]

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 import papers.liu2024_spatial as study
-from snake_gym.controllers.multimodal import EXPERIMENTS, GAITS
-from snake_gym.robot.spatial_spec import load_spatial_robot
+from snake_gym.spatial.gaits import EXPERIMENTS, GAITS
+from snake_gym.spatial.spec import load_spatial_robot
 
 III = load_spatial_robot(study.ROBOT)
 

@@ -8,9 +8,9 @@ import mujoco
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from snake_gym.robot.spatial_spec import load_spatial_robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.simulation import SpatialRobot
+from snake_gym.spatial.spec import load_spatial_robot
 
 SPEC = load_spatial_robot({"n_joints": 9, "actuator": {"kp": 20.0, "kd": 0.1}})
 

@@ -12,10 +12,10 @@ import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.physics.faults import FAULT_CODES
-from snake_gym.robot.spatial_spec import load_spatial_robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.ground import GroundSpec, field_heights
 from snake_gym.spatial.simulation import SpatialRobot
+from snake_gym.spatial.spec import load_spatial_robot
 
 SPEC = load_spatial_robot(
     {"n_joints": 8, "link_mass_kg": 0.5, "head_mass_kg": 0.5, "actuator": {"kp": 20.0, "kd": 0.1,

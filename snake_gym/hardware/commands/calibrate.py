@@ -46,8 +46,8 @@ from snake_gym.hardware.commands.options import (
     stop_of,
     supervised,
 )
-from snake_gym.hardware.run.key_watch import STOP_KEYS, KeyWatch, standard_input
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
+from snake_gym.hardware.robot.key_watch import STOP_KEYS, KeyWatch, standard_input
 
 Recentring = Literal["auto", "always", "never"]
 

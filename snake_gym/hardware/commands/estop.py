@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop, PortLock, find_locks, read_lock
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop, PortLock, find_locks, read_lock
 
 _LOOK_S = 0.005
 _OBEYS_S = 1.0
@@ -88,7 +88,7 @@ def _await(locks: dict[Path, PortLock], begun_s: float, wait_s: float) -> list[P
 
 def _switch_off(lock: PortLock) -> bool:
     """Switch off what a dead process has left on. Return False if not every servo confirms it."""
-    from snake_gym.hardware.safety.torque_off import port_of, switch_off_port  # only here: it takes time to load
+    from snake_gym.hardware.guard.torque_off import port_of, switch_off_port  # only here: it takes time to load
 
     with suppress(OSError):  # no port, or another process is about to do it
         if not switch_off_port(port_of(lock.servos), lock.servos["ids"]):

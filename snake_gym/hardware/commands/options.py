@@ -19,11 +19,11 @@ from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.procedures import switch_off
 from snake_gym.hardware.commands import PROGRAM
-from snake_gym.hardware.run.connection import EMULATED
-from snake_gym.hardware.run.run_config import RunConfig
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop
-from snake_gym.hardware.safety.heartbeat import Heartbeat
-from snake_gym.hardware.safety.torque_off import TorqueWatch, describe
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
+from snake_gym.hardware.guard.heartbeat import Heartbeat
+from snake_gym.hardware.guard.torque_off import TorqueWatch, describe
+from snake_gym.hardware.robot.connection import EMULATED
+from snake_gym.hardware.robot.run_config import RunConfig
 
 _PATIENT = LineTiming(latency_s=0.02)
 """Timing of scans and wiggles, which may wait longer than a control loop."""

@@ -15,15 +15,15 @@ import numpy as np
 
 from snake_gym.config import ConfigError, write_atomic
 from snake_gym.config.yaml_text import format_yaml
-from snake_gym.hardware.run.record import RunRecord, read_record
+from snake_gym.hardware.robot.record import RunRecord, read_record
 from snake_gym.render.plots import draw_comparison
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import robot_note
-from snake_gym.robot.spatial_spec import SpatialSpec
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.identification import RunLog
 from snake_gym.simulation.identification.robot_fit import FoundRobot, identify_robot
 from snake_gym.simulation.identification.robot_replay import ReplayedRun, replay
+from snake_gym.spatial.spec import SpatialSpec
 
 _START_POSE_S = 0.3
 """Latest time of a first pose that counts for the start [s]: the robot lay still."""

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from snake_gym.config import ConfigError, to_dict
+from snake_gym.emulator.robot import emulate
 from snake_gym.hardware.calibration.calibration import load_calibration
-from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.commands.options import add_settings, ending_by_signal, read_settings
+from snake_gym.hardware.guard.body import BodySample, BringUpError
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.pose.source import PoseSample
-from snake_gym.hardware.run.connection import EMULATED
-from snake_gym.hardware.run.driving import Driver, FreeCourse, LetGo
-from snake_gym.hardware.run.key_watch import KeyWatch
-from snake_gym.hardware.run.live_view import LineView, Timing
-from snake_gym.hardware.run.record import PARTIAL, RecordWriter
-from snake_gym.hardware.run.robot_loop import RobotLoop
-from snake_gym.hardware.run.run_config import Plan, RunConfig, open_loop, plan_run
-from snake_gym.hardware.safety.body import BodySample, BringUpError
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.robot.connection import EMULATED
+from snake_gym.hardware.robot.driving import Driver, FreeCourse, LetGo
+from snake_gym.hardware.robot.key_watch import KeyWatch
+from snake_gym.hardware.robot.live_view import LineView, Timing
+from snake_gym.hardware.robot.record import PARTIAL, RecordWriter
+from snake_gym.hardware.robot.robot_loop import RobotLoop
+from snake_gym.hardware.robot.run_config import Plan, RunConfig, open_loop, plan_run
 from snake_gym.interface.policy import Policy
 
 DONE, OUT_OF_TIME, INTERRUPTED = "all targets reached", "the time is over", "interrupted"

@@ -19,7 +19,7 @@ from snake_gym.hardware.commands.options import (
     stop_of,
     supervised,
 )
-from snake_gym.hardware.run.key_watch import KeyWatch
+from snake_gym.hardware.robot.key_watch import KeyWatch
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

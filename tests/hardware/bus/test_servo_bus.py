@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from snake_gym.emulator.bus import EmulatedServo, WireFaults
 from snake_gym.hardware.bus import protocol
 from snake_gym.hardware.bus.exchange import PORT_GONE
 from snake_gym.hardware.bus.protocol import Instruction, ServoError
 from snake_gym.hardware.bus.servo_bus import SILENT, BlockRead
-from snake_gym.hardware.emulator.bus import EmulatedServo, WireFaults
 from tests.hardware.rig import AdapterFaults, Bench
 
 ALL = list(range(1, 14))

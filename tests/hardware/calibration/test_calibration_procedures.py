@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from snake_gym.emulator.bus import EmulatedServo, FirstOrderPlant, WireFaults
 from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.calibration.procedures import (
     ProcedureError,
@@ -29,7 +30,6 @@ from snake_gym.hardware.calibration.procedures import (
     wiggle,
 )
 from snake_gym.hardware.commands.calibrate import Recentring, calibrate
-from snake_gym.hardware.emulator.bus import EmulatedServo, FirstOrderPlant, WireFaults
 from tests.hardware.rig import Bench
 
 STOPS = math.radians(70.0)

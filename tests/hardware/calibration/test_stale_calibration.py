@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from snake_gym.emulator.bus import EmulatedServo, FirstOrderPlant
+from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.__main__ import main
-from snake_gym.hardware.emulator.bus import EmulatedServo, FirstOrderPlant
-from snake_gym.hardware.emulator.port import EmulatedPort
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from tests.hardware.programs import answering
 from tests.hardware.rig import serve, torque_on, watch_torque
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from snake_gym.config import ConfigError
+from snake_gym.emulator.bus import EmulatedServo
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.calibration.calibration import load_calibration
-from snake_gym.hardware.emulator.bus import EmulatedServo
 from tests.hardware.programs import answering
 from tests.hardware.raw_driver import RawDriver
 from tests.hardware.rig import serve

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError
+from snake_gym.emulator.bus import EmulatedServo
+from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.__main__ import COMMANDS, main
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 from snake_gym.hardware.calibration.calibration import load_calibration
-from snake_gym.hardware.emulator.bus import EmulatedServo
-from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.guard.body import BodySample
+from snake_gym.hardware.guard.checks import ServoHealth
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.pose.source import PoseSample
-from snake_gym.hardware.run.live_view import LineView, Timing
-from snake_gym.hardware.run.record import read_record
-from snake_gym.hardware.run.robot_loop import CourseConfig, MeasuredCourse, StepRecord
-from snake_gym.hardware.safety.body import BodySample
-from snake_gym.hardware.safety.checks import ServoHealth
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.robot.live_view import LineView, Timing
+from snake_gym.hardware.robot.record import read_record
+from snake_gym.hardware.robot.robot_loop import CourseConfig, MeasuredCourse, StepRecord
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
 from tests.hardware.programs import answering, first_line, launch, press, repeated, settings

@@ -16,9 +16,9 @@ from snake_gym.config import build, load_yaml
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.calibration.calibration import load_calibration
 from snake_gym.hardware.pose.april_tags import load_camera
-from snake_gym.hardware.run.connection import make_pose
-from snake_gym.hardware.run.record import read_record
-from snake_gym.hardware.run.run_config import RunConfig, robot_of
+from snake_gym.hardware.robot.connection import make_pose
+from snake_gym.hardware.robot.record import read_record
+from snake_gym.hardware.robot.run_config import RunConfig, robot_of
 from snake_gym.robot.catalogue import load_robot
 from tests.hardware.programs import EmulatorProcess, emulator, launch, press
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from snake_gym.emulator.bus import EmulatedServo
+from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.__main__ import main
-from snake_gym.hardware.emulator.bus import EmulatedServo
-from snake_gym.hardware.emulator.port import EmulatedPort
 from tests.hardware.programs import repeated
 from tests.hardware.raw_driver import REBOOT, RawDriver
 from tests.hardware.rig import serve

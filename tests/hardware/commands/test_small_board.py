@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from snake_gym.hardware.emulator.servo import EmulatedServo
+from snake_gym.emulator.servo import EmulatedServo
 from tests.hardware.emulate_servos import emulated
 from tests.hardware.programs import ROOT
 from tests.hardware.rig import write_calibration
@@ -13,7 +13,7 @@ from tests.interface.test_small_board import run_on_board
 
 PROGRAM = """
 import sys
-sys.modules["snake_gym.hardware.emulator"] = None  # a real robot is not emulated
+sys.modules["snake_gym.emulator"] = None  # a real robot is not emulated
 from snake_gym.hardware.__main__ import main
 for attempt in range(5):  # servos of a busy machine miss their turn
     main(["estop", "--clear", "--latch", sys.argv[1]])

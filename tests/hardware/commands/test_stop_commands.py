@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 from snake_gym.config import ConfigError
+from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.commands.calibrate import TypedLines
 from snake_gym.hardware.commands.options import ending_by_signal, supervised
-from snake_gym.hardware.emulator.port import EmulatedPort
-from snake_gym.hardware.run.key_watch import KeyWatch
-from snake_gym.hardware.safety import emergency_stop
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.guard import emergency_stop
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
+from snake_gym.hardware.robot.key_watch import KeyWatch
 from tests.hardware.programs import ROOT, first_line, launch, press, settings
 from tests.hardware.rig import ending, torque_on, wait_until
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError
+from snake_gym.emulator.bus import FirstOrderPlant
+from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.__main__ import main
-from snake_gym.hardware.emulator.bus import FirstOrderPlant
-from snake_gym.hardware.emulator.port import EmulatedPort
 from tests.hardware.programs import answering
 from tests.hardware.rig import serve, torque_on, watch_torque
 

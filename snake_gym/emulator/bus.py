@@ -1,0 +1,435 @@
+"""Bus of emulated servos: it exchanges bytes, each at its time, and moves the robot behind the servos.
+
+``host_transport`` hands the bytes over within one thread on a virtual clock, ``emulator.port`` through a pseudo
+terminal in real time.
+
+Timing: 10 bits per byte at the host's baud rate. A request acts when its last byte has arrived; an answer starts after
+the servo's return delay, the answers of a sync read follow each other. A host that sends while a servo answers spoils
+both, as on any half-duplex line. A servo set to another baud rate hears nothing. Only two broadcasts are answered:
+ping, by all in the order of their IDs, and sync read.
+
+Time passes for the robot behind the servos (``ServoPlant``) whether the host talks or not: servos hold their last goal
+when the host is gone. On a computer too slow for its physics in real time, the robot falls behind by at most
+``LONGEST_BACKLOG_S`` and misses the rest, and the servos still answer.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.emulator.servo import EmulatedServo
+from snake_gym.hardware.bus.clock import Clock, VirtualClock
+from snake_gym.hardware.bus.protocol import (
+    BITS_PER_BYTE,
+    BROADCAST_ID,
+    OVERHEAD_BYTES,
+    Instruction,
+    Packet,
+    PacketParser,
+    wire_time_s,
+)  # fmt: skip
+from snake_gym.hardware.bus.transport import PortGone
+from snake_gym.robot.spec import FloatArray
+
+LONGEST_BACKLOG_S = 0.05
+"""Longest time that the robot may lag behind the clock [s]."""
+_CATCH_UP_S = 0.005
+"""Real time spent on catching up before the host is heard again [s]."""
+
+
+class ServoPlant(Protocol):
+    """Joints behind the servos: J of them, in the order of the servos."""
+
+    blocked: NDArray[np.bool_]
+    """(J,) True: something in the robot itself keeps the joint from moving on, and its motor stalls."""
+
+    def advance(
+        self,
+        dt_s: float,
+        target_rad: FloatArray,
+        enabled: NDArray[np.bool_],
+        torque_limit: FloatArray,
+        speed_limit_rad_s: FloatArray,
+    ) -> None:
+        """Let ``dt_s`` pass under constant commands.
+
+        Args:
+            target_rad: (J,) joint angles that the motors aim at [rad].
+            enabled: (J,) False: no torque, the joint is free.
+            torque_limit: (J,) share of the stall torque.
+        """
+
+    def joint_angle(self) -> FloatArray:
+        """Return the joint angles (J,) [rad]."""
+
+    def joint_rate(self) -> FloatArray:
+        """Return the joint rates (J,) [rad/s]."""
+
+    def load(self) -> FloatArray:
+        """Return the motor torques (J,) as signed shares of the stall torque."""
+
+    def head_pose(self) -> tuple[float, ...]:
+        """Return the place (x, y) [m] and direction [rad] of the head link, world frame.
+
+        A robot that moves in space goes on with its height [m] and the direction of the vertical (3) in its base frame.
+        """
+
+    def jam(self, joint: int, is_jammed: bool = True) -> None:
+        """Hold joint ``joint`` (from 0) where it is, or let it go."""
+
+    def bend(self, joint_angle: FloatArray) -> None:
+        """Put the robot at rest into another shape (J,) [rad], as a hand would; the head stays where it is."""
+
+
+class FirstOrderPlant:
+    """Plant of J independent joints that approach their targets with a time constant, from ``joint_angle`` [rad] on."""
+
+    def __init__(self, n_joints: int, joint_angle: Sequence[float] | None = None) -> None:
+        self.lag_s = 0.03
+        """Time constant of the joints [s]."""
+        self._jammed = np.zeros(n_joints, dtype=bool)
+        self.blocked = np.zeros(n_joints, dtype=bool)
+        self._angle = np.zeros(n_joints) if joint_angle is None else np.array(joint_angle, dtype=np.float64)
+        self._rate = np.zeros(n_joints)
+        self._load = np.zeros(n_joints)
+
+    def advance(
+        self,
+        dt_s: float,
+        target_rad: FloatArray,
+        enabled: NDArray[np.bool_],
+        torque_limit: FloatArray,
+        speed_limit_rad_s: FloatArray,
+    ) -> None:
+        error = target_rad - self._angle
+        moves = enabled & ~self._jammed
+        limit = speed_limit_rad_s * dt_s
+        step = np.where(moves, np.clip(error * -np.expm1(-dt_s / self.lag_s), -limit, limit), 0.0)
+        self._angle = self._angle + step
+        self._rate = step / dt_s
+        self._load = np.where(enabled, np.clip(0.5 * error, -torque_limit, torque_limit), 0.0)
+
+    def jam(self, joint: int, is_jammed: bool = True) -> None:
+        self._jammed[joint] = is_jammed
+
+    def bend(self, joint_angle: FloatArray) -> None:
+        self._angle, self._rate = np.array(joint_angle), np.zeros_like(self._angle)
+
+    def head_pose(self) -> tuple[float, float, float]:
+        return 0.0, 0.0, 0.0
+
+    def joint_angle(self) -> FloatArray:
+        return self._angle
+
+    def joint_rate(self) -> FloatArray:
+        return self._rate
+
+    def load(self) -> FloatArray:
+        return self._load
+
+
+@dataclass
+class WireFaults:
+    """Faults between a host and its servos: probabilities per packet, from one seeded generator."""
+
+    lost: float = 0.0
+    """Probability that a request is not heard, or an answer not sent."""
+    corrupted: float = 0.0
+    """Probability that one to three bytes of a request or an answer are changed."""
+    seed: int = 0
+    counts: Counter[str] = field(init=False, default_factory=Counter)
+    """Number of times that each fault has happened."""
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(self.seed)
+
+    def damage(self, data: bytes) -> bytes:
+        """Return what arrives of a packet: all of it, some bytes changed, or nothing."""
+        if self._happens("lost"):
+            return b""
+        return self._corrupt(data) if self._happens("corrupted") else data
+
+    def _happens(self, name: str) -> bool:
+        rate: float = getattr(self, name)
+        happens = rate > 0.0 and float(self._rng.random()) < rate
+        self.counts[name] += happens
+        return happens
+
+    def _corrupt(self, data: bytes) -> bytes:
+        damaged = bytearray(data)
+        for at in self._rng.choice(len(damaged), size=min(len(damaged), int(self._rng.integers(1, 4))), replace=False):
+            damaged[at] ^= int(self._rng.integers(1, 256))
+        return bytes(damaged)
+
+
+__all__ = ["EmulatedBus", "EmulatedServo", "FirstOrderPlant", "HostEnd", "ServoPlant", "WireFaults"]
+
+_SLACK_S = 1e-9
+_IDLE_LINE_S = 0.002
+"""Silence after which servos discard an incomplete packet [s]."""
+
+
+class Outbox:
+    """Queue of packets to the host, one after the other: a late one follows the one that is being handed over."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[float, bytes]] = []
+        self._sending: tuple[float, bytes] | None = None
+
+    def add(self, start_s: float, data: bytes) -> None:
+        """Queue ``data``, which begins to reach the host at ``start_s`` [s], or when the line to it is free."""
+        self._waiting.append((start_s, data))
+        self._waiting.sort(key=lambda item: item[0])
+
+    def spoil(self) -> None:
+        """Change every byte that has not arrived."""
+        self._waiting = [(start_s, bytes(b ^ 0x5A for b in data)) for start_s, data in self._waiting]
+        if self._sending is not None:
+            self._sending = (self._sending[0], bytes(b ^ 0x5A for b in self._sending[1]))
+
+    def next_end_s(self, byte_s: float) -> float | None:
+        """Return the time [s] when the next packet will have arrived as a whole, or None if there is none."""
+        first = self._sending or (self._waiting[0] if self._waiting else None)
+        return None if first is None else first[0] + len(first[1]) * byte_s
+
+    def take(self, now_s: float, byte_s: float) -> bytes:
+        """Return the bytes that have arrived by ``now_s`` [s]."""
+        out = bytearray()
+        free_s = -1.0
+        while self._sending is not None or self._waiting:
+            start_s, data = self._sending or self._waiting[0]
+            start_s = max(start_s, free_s)
+            n = min(len(data), max(0, int((now_s - start_s + _SLACK_S) / byte_s)))
+            if n == 0:
+                break
+            if self._sending is None:
+                del self._waiting[0]
+            out += data[:n]
+            free_s = start_s + n * byte_s
+            self._sending = (free_s, data[n:]) if n < len(data) else None
+        return bytes(out)
+
+
+class EmulatedBus:
+    """Emulated servos, the robot that they move, and the line to the host.
+
+    Args:
+        servos: in the order of the plant's joints.
+        plant: the robot; None: a ``FirstOrderPlant``.
+        clock: clock of the bus; None: a virtual one.
+        faults: faults on the wire; None: none.
+        baud: baud rate of the host.
+        echo: True if the host's adapter returns what it sends.
+        missing: behaviour of servos behind one that does not answer a sync read: they answer after the time that its
+            answer would have taken, or not at all. It depends on the firmware; a driver has to cope with both.
+        step_s: time after which servos look at their joints and goals again [s].
+    """
+
+    def __init__(
+        self,
+        servos: Sequence[EmulatedServo],
+        plant: ServoPlant | None = None,
+        clock: Clock | None = None,
+        faults: WireFaults | None = None,
+        baud: int = 1_000_000,
+        echo: bool = False,
+        missing: Literal["skip", "stop"] = "skip",
+        step_s: float = 0.002,
+    ) -> None:
+        self.servos = list(servos)
+        self.plant: ServoPlant = FirstOrderPlant(len(self.servos)) if plant is None else plant
+        self.clock: Clock = VirtualClock() if clock is None else clock
+        self.faults = WireFaults() if faults is None else faults
+        self.baud, self.echo, self.missing, self.step_s = baud, echo, missing, step_s
+        self.lock = threading.RLock()
+        """Lock held while the bus works; another thread takes it to look at several registers at once."""
+        self.unplugged = False
+        """True while the host's port is gone."""
+        self.n_collisions = 0
+        self._parser = PacketParser()
+        self._requests: deque[tuple[float, Packet]] = deque()
+        self._outbox = Outbox()
+        self._line_free_s = self._answers_end_s = -1.0
+        self._plant_s = self.clock.now()
+        for servo in self.servos:
+            servo.update(self._plant_s, 0.0, 0.0, 0.0)
+        self._look()
+        for servo in self.servos:
+            servo.power_cycle(self._plant_s - 1.0)
+
+    def servo(self, servo_id: int) -> EmulatedServo:
+        """Return the servo that has this ID now."""
+        return next(servo for servo in self.servos if servo.id == servo_id)
+
+    def jam(self, servo_id: int, is_jammed: bool = True) -> None:
+        """Hold the joint of a servo where it is, so that its motor stalls, or let it go."""
+        with self.lock:
+            servo = self.servo(servo_id)
+            servo.jammed = is_jammed
+            self.plant.jam(self.servos.index(servo), is_jammed)
+
+    # --- the host's side ---------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Take ``data`` that the host starts to send now, or when what it has sent before is out."""
+        with self.lock:
+            start_s = max(self.clock.now(), self._line_free_s)
+            if start_s > self._line_free_s + _IDLE_LINE_S:
+                self._parser.flush()
+            if start_s < self._answers_end_s - _SLACK_S:  # both talk
+                self.n_collisions += 1
+                self._outbox.spoil()
+                data = bytes(b ^ 0x5A for b in data)
+            per_byte_s = BITS_PER_BYTE / self.baud
+            if self.echo:
+                self._outbox.add(start_s, data)
+            heard = self.faults.damage(data)
+            for k, byte in enumerate(heard):
+                for packet in self._parser.feed(bytes((byte,))):
+                    self._requests.append((start_s + (k + 1) * per_byte_s, packet))
+            self._line_free_s = start_s + len(data) * per_byte_s
+
+    def poll(self) -> bytes:
+        """Let time pass up to now. Return the bytes that have reached the host since the last call."""
+        with self.lock:
+            now = self.clock.now()
+            give_up_s = math.inf if isinstance(self.clock, VirtualClock) else now + _CATCH_UP_S
+            while self._requests and self._requests[0][0] <= now + _SLACK_S:
+                at_s, packet = self._requests.popleft()
+                self.advance_to(at_s, give_up_s)
+                self._execute(packet, at_s)
+            self.advance_to(now, give_up_s)
+            return self._outbox.take(now, BITS_PER_BYTE / self.baud)
+
+    def next_event_s(self) -> float | None:
+        """Return the time [s] of ``poll``'s next news, as far as known; None: when the host has sent something."""
+        with self.lock:
+            request_s = self._requests[0][0] if self._requests else None
+            answer_s = self._outbox.next_end_s(BITS_PER_BYTE / self.baud)
+            return min((time_s for time_s in (request_s, answer_s) if time_s is not None), default=None)
+
+    @property
+    def is_behind(self) -> bool:
+        """True if the robot has to catch up with the clock."""
+        return self._plant_s + self.step_s <= self.clock.now()
+
+    def advance_to(self, time_s: float, give_up_s: float = math.inf) -> None:
+        """Advance servos and robot to ``time_s`` [s], in whole steps, or until the clock shows ``give_up_s`` [s]."""
+        while self._plant_s + self.step_s <= time_s + _SLACK_S:
+            if self.clock.now() >= give_up_s:
+                self._plant_s = max(self._plant_s, time_s - LONGEST_BACKLOG_S)
+                return
+            commands = [servo.command(self.step_s) for servo in self.servos]
+            target, enabled, torque, speed = (np.array(column) for column in zip(*commands, strict=True))
+            self.plant.advance(self.step_s, target, enabled, torque, speed)
+            self._plant_s += self.step_s
+            self._look()
+
+    def host_transport(self) -> HostEnd:
+        """Return the host's end of the line, for a host in the same thread on the bus's own clock. Raises PortGone."""
+        if self.unplugged:
+            raise PortGone("the emulated port is unplugged")
+        return HostEnd(self)
+
+    # --- the servos' side --------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        plant = self.plant
+        state = zip(plant.joint_angle(), plant.joint_rate(), plant.load(), plant.blocked, strict=True)
+        for servo, (angle, rate, load, is_blocked) in zip(self.servos, state, strict=True):
+            servo.blocked = bool(is_blocked)
+            servo.update(self._plant_s, float(angle), float(rate), float(load))
+
+    def _execute(self, packet: Packet, at_s: float) -> None:
+        listening = [servo for servo in self.servos if servo.listens(self.baud)]
+        instruction, params = packet.error_or_instruction, packet.params
+        broadcast = packet.id == BROADCAST_ID
+        if broadcast and instruction == Instruction.SYNC_READ:
+            self._sync_read(listening, params, at_s)
+        elif broadcast and instruction == Instruction.SYNC_WRITE:
+            self._sync_write(listening, params)
+        else:
+            called = [servo for servo in listening if broadcast or servo.id == packet.id]
+            for servo in sorted(called, key=lambda servo: servo.id):
+                servo_id = servo.id  # the instruction may change it
+                at_s = self._answer(servo, servo_id, servo.execute(instruction, params, broadcast), at_s)
+
+    def _sync_read(self, listening: list[EmulatedServo], params: bytes, at_s: float) -> None:
+        by_id = {servo.id: servo for servo in listening}
+        for servo_id in params[2:]:
+            servo = by_id.get(servo_id)
+            if servo is not None:
+                at_s = self._answer(servo, servo_id, servo.execute(Instruction.READ, params[:2]), at_s)
+            elif self.missing == "stop":
+                return
+            else:
+                at_s += wire_time_s(OVERHEAD_BYTES + params[1], self.baud)
+
+    def _sync_write(self, listening: list[EmulatedServo], params: bytes) -> None:
+        if len(params) < 2:
+            return
+        address, size = params[0], params[1]
+        by_id = {servo.id: servo for servo in listening}
+        for start in range(2, len(params) - size, 1 + size):
+            servo = by_id.get(params[start])
+            if servo is not None:
+                servo.write(address, params[start + 1 : start + 1 + size])
+
+    def _answer(self, servo: EmulatedServo, servo_id: int, answer: bytes | None, at_s: float) -> float:
+        """Put an answer on the line after ``at_s`` [s]. Return the time [s] when it is over."""
+        if answer is None:
+            return at_s
+        start_s = at_s + servo.return_delay_s
+        end_s = start_s + wire_time_s(len(answer), self.baud)
+        self._deliver(servo_id, answer, end_s)
+        self._answers_end_s = max(self._answers_end_s, end_s)
+        return end_s
+
+    def _deliver(self, servo_id: int, answer: bytes, end_s: float) -> None:
+        """Hand an answer over to the host, whose last byte comes at ``end_s`` [s]."""
+        data = self.faults.damage(answer)
+        if data:
+            self._outbox.add(end_s - wire_time_s(len(data), self.baud), data)
+
+
+class HostEnd:
+    """``Transport`` to an ``EmulatedBus`` on a virtual clock: waiting for bytes moves the clock."""
+
+    def __init__(self, bus: EmulatedBus) -> None:
+        if not isinstance(bus.clock, VirtualClock):
+            raise ValueError("the bus runs in real time; expected one on a VirtualClock")
+        self._bus, self._clock = bus, bus.clock
+        self._input = bytearray()
+        self._closed = False
+
+    def write(self, data: bytes) -> None:
+        self.listen()
+        self._bus.receive(data)
+
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        end_s = self._clock.now() + max(0.0, timeout_s)
+        while not self.listen() and self._clock.now() < end_s:
+            event_s = self._bus.next_event_s()
+            self._clock.advance_to(end_s if event_s is None else min(end_s, event_s))
+        data = bytes(self._input[:max_bytes])
+        del self._input[:max_bytes]
+        return data
+
+    def listen(self) -> bool:
+        """Take the bytes that have arrived. Return True if there are unread ones."""
+        if self._closed or self._bus.unplugged:
+            self._closed = True  # a port that comes back has to be opened again
+            raise PortGone("the emulated port has vanished")
+        self._input += self._bus.poll()
+        return bool(self._input)
+
+    def close(self) -> None:
+        self._closed = True

@@ -1,0 +1,64 @@
+"""Emulated servos with the robot behind them, the project's physics or another; both are loaded when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from snake_gym.config import ConfigError, require
+from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.bus.family import load_named
+from snake_gym.hardware.calibration.calibration import Calibration
+from snake_gym.hardware.robot.connection import ConnectionConfig
+from snake_gym.robot.spec import RobotSpec
+from snake_gym.spatial.spec import AnyRobot, SpatialSpec
+
+if TYPE_CHECKING:
+    from snake_gym.emulator.bus import EmulatedBus, ServoPlant
+
+_BEYOND_LIMIT_RAD = 0.1
+"""Distance of the mechanical stops beyond the joint limits, for a robot that names none [rad]."""
+
+
+def emulate(config: ConnectionConfig, spec: AnyRobot, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
+    """Return emulated servos as calibrated, with their robot; ``clock`` None: a virtual one. Raises ConfigError."""
+    from snake_gym.emulator.bus import EmulatedBus, WireFaults
+    from snake_gym.emulator.servo import EmulatedServo, Imprecision
+
+    told = config.emulated
+    plant_of_ours = "snake_gym.simulation.servo_plant:RobotPlant"
+    if isinstance(spec, SpatialSpec):
+        require("the emulated robot", "mujoco")
+        plant_of_ours = "snake_gym.spatial.servo_plant:SpatialPlant"
+        if not np.isfinite(spec.joint_stop_rad):
+            spec = replace(spec, joint_stop_rad=spec.joint_limit_rad + _BEYOND_LIMIT_RAD)
+    elif spec.actuator.kind == "position" and not np.isfinite(spec.joints("joint_stop_rad")).all():
+        spec = replace(spec, integrator="implicit", joint_stop_rad=spec.joint_limit_rad + _BEYOND_LIMIT_RAD)
+    shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None
+    if shape is not None and shape.shape != (spec.n_joints,):
+        raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
+    make = load_named(told.plant or plant_of_ours, "connection.emulated.plant")
+    try:
+        plant: ServoPlant = make(spec, shape, told.head_angle_rad, told.point_xy_m)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if told.plant is None and isinstance(spec, RobotSpec):
+        plant.is_solid = told.solid  # type: ignore[attr-defined]
+    if clock is not None:
+        # The first step compiles the physics, which takes seconds: done before the servos' time runs.
+        one = np.ones(spec.n_joints)
+        plant.advance(0.002, plant.joint_angle().copy(), one > 0.0, one, one)
+    servos = []
+    for joint, stop_rad in zip(calibration.joints, spec.joints("joint_stop_rad"), strict=True):
+        held = {} if joint.held is None else asdict(joint.held)
+        zero = joint.zero_steps + held.get("homing_offset", 0)
+        stored = {**held, "baud_rate": calibration.family.baud_rates.index(config.baud)}
+        servos.append(EmulatedServo(joint.servo_id, calibration.model, zero, joint.direction, stored))
+        servos[-1].stop_rad = float(stop_rad)
+        servos[-1].imprecision = Imprecision(
+            told.command_delay_s, told.angle_noise_rad, told.rate_noise_rad_s, told.seed + joint.servo_id
+        )
+    faults = WireFaults(lost=told.lost, corrupted=told.corrupted, seed=told.seed)
+    return EmulatedBus(servos, plant, clock, faults, config.baud)

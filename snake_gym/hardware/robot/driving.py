@@ -1,0 +1,121 @@
+"""Robot that a person drives: what a driver has to be, a course without targets, and gaits in place of a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from snake_gym.config import ConfigError, choose
+from snake_gym.controllers import Controller, make_controller
+from snake_gym.controllers.driving import DrivenGaits, DrivenModes
+from snake_gym.controllers.tuned import tuned_kinds
+from snake_gym.hardware.guard.body import BodySample
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
+from snake_gym.hardware.robot.robot_loop import MeasuredCourse, RobotLoop
+from snake_gym.hardware.robot.run_config import Plan, RunConfig, action_contract, plan_run, robot_of
+from snake_gym.interface.actions import ActionConfig
+from snake_gym.interface.policy import ZeroResidual
+from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.robot.spec import FloatArray
+from snake_gym.spatial.gaits import MODES, Mode, Multimodal
+from snake_gym.spatial.spec import SpatialSpec
+
+
+class LetGo(Exception):
+    """The driver has let go: the run ends, torque off, for the reason ``str(error)`` and with this exit code."""
+
+    def __init__(self, reason: str, code: int) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class Driver(Protocol):
+    """Somebody who drives a robot."""
+
+    def take(self, loop: RobotLoop, stop: EmergencyStop) -> None:
+        """Begin, before the robot is brought up."""
+        ...
+
+    def look(self, sample: BodySample) -> None:
+        """Look at the robot, and at keys, in every bus cycle. Raises LetGo."""
+        ...
+
+    def steer(self) -> None:
+        """Write into ``loop.state`` what the next step shall do."""
+        ...
+
+
+class FreeCourse(MeasuredCourse):
+    """Way of a robot that is driven: there are no targets; progress is the distance from where it began."""
+
+    _start_xy: FloatArray | None = None
+
+    @property
+    def complete(self) -> bool:
+        return False
+
+    def begin(self, measurement: Measurement, targets: Sequence[Sequence[float]] | None = None) -> None:
+        super().begin(measurement)
+        self.targets_xy, self._start_xy = np.zeros((0, 2)), self._last_xy
+
+    def goal(self) -> Goal:
+        return Goal(np.zeros((1, 2)), np.zeros(1, bool))
+
+    def advance(self, measurement: Measurement, action: FloatArray) -> tuple[float, bool]:
+        if not measurement.pose_valid[0]:
+            return 0.0, False
+        before, self._last_xy = self.progress_m, self._point(measurement)
+        if self._start_xy is None:
+            self._start_xy = self._last_xy
+        self.progress_m = float(np.hypot(*(self._last_xy - self._start_xy)))
+        return self.progress_m - before, False
+
+
+def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:
+    """Return a plan in which the named gaits are driven, without names those tuned for the robot.
+
+    Those of a spatial robot are the modes of its network, all five without names. Raises ConfigError.
+    """
+    robot = robot_of(replace(config, policy=None))
+    if isinstance(robot, SpatialSpec):
+        return _plan_modes(config, robot, names)
+    names = list(dict.fromkeys(names)) or tuned_kinds(robot)
+    if config.policy is not None:
+        raise ConfigError(f"policy is {config.policy!r}; expected none: name the gaits to drive on the command line")
+    if config.controller and len(names) != 1:
+        raise ConfigError(
+            f"controller is set, and there are {len(names)} gaits to drive; expected one, as in: drive cc"
+        )
+    gaits: dict[str, Controller] = {}
+    notes: list[str] = []
+    for name in names or ["cc"]:
+        plan = plan_run(replace(config, policy=name))
+        controller = plan.contract.decoder.controller
+        if controller is None or not isinstance(plan.policy, ZeroResidual):
+            raise ConfigError(
+                f"gait {name!r} is a policy file; expected classical controllers such as cc, or their YAML"
+            )
+        gaits[plan.name] = controller
+        notes += [f"{name}: {note}" for note in plan.notes]
+    driven = DrivenGaits(gaits, robot)
+    contract = action_contract(ActionConfig(kind="residual"), robot, config.course)
+    contract.decoder.controller = driven
+    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand", tuple(notes)), driven
+
+
+def _plan_modes(config: RunConfig, robot: SpatialSpec, names: Sequence[str]) -> tuple[Plan, DrivenModes]:
+    modes = [cast(Mode, choose(name.upper(), MODES, "gait")) for name in dict.fromkeys(names)]
+    if config.policy is not None:
+        raise ConfigError(f"policy is {config.policy!r}; expected none: name the modes to drive on the command line")
+    settings = {"kind": "multimodal", "mode": modes[0] if modes else "SWL", **config.controller}
+    network = make_controller(settings, cast(Any, robot))
+    if not isinstance(network, Multimodal) or network.config.guided:
+        raise ConfigError("controller is not what can be driven; expected settings of multimodal without guided")
+    driven = DrivenModes(network, modes)
+    action = ActionConfig(kind="residual", controller={"kind": "multimodal"})
+    contract = action_contract(action, robot, config.course)
+    contract.decoder.controller = driven
+    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand"), driven

@@ -1,0 +1,174 @@
+"""A task of the simulated envs on a real robot: scored and shown by what is measured, as nobody knows the truth.
+
+Paths, commands and maps are laid out from where the robot lies when an episode begins, in the direction of its mean
+link: the measurements that policy, gait and score get are moved there. Steps without a pose score nothing.
+
+Obstacles are those of a given map (``field.kind: list``), and the distances to them follow from map and pose.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from snake_gym.config import ConfigError, Settings, build, to_dict
+from snake_gym.hardware.robot.robot_loop import Contract, CourseConfig, MeasuredCourse
+from snake_gym.hardware.robot.run_config import action_contract, file_contract
+from snake_gym.interface.actions import ActionConfig
+from snake_gym.interface.observations import ObservationConfig
+from snake_gym.interface.policy_file import FilePolicy
+from snake_gym.obstacles.ray_casting import cast_rays
+from snake_gym.physics.state import ChainState
+from snake_gym.registry import find_task
+from snake_gym.robot.measurement import Goal, Measurement, link_angles, mean_angle, tracked_point
+from snake_gym.robot.spec import FloatArray
+from snake_gym.tasks.task import EnvConfig
+
+_NOT_REAL = {field.name for field in fields(EnvConfig)} - {"start"} | {"contact_sensor"}
+"""Settings of simulated envs that a real robot has no use for, or that are given beside the task."""
+_UNFELT = ("energy", "contact")
+"""Reward terms that nothing on the robot measures."""
+_TURNED_RAD = 0.01
+"""Most by which a task may want the head to begin in another direction than it lies."""
+
+
+def task_settings(task: Mapping[str, Any], spec: Any, time_limit_s: float, policy: FilePolicy | None) -> EnvConfig:
+    """Return the settings of the env that ``task`` names, ``{id: ..., and the task's own groups}``.
+
+    Where ``policy`` was trained in that env, its settings hold where ``task`` gives none. Raises ConfigError.
+    """
+    given = dict(task)
+    if "id" not in given:
+        raise ConfigError("task.id is missing; expected the name of an env such as SnakeGym/PathFollow-v0")
+    env_id = given.pop("id")
+    kind = find_task(env_id, "task.id")
+    wrong = sorted(given.keys() & _NOT_REAL)
+    if wrong:
+        own = ", ".join(field.name for field in fields(kind) if field.name not in _NOT_REAL)
+        raise ConfigError(f"task.{wrong[0]} is set, which a real robot's task does not have; expected one of {own}")
+    if policy is not None and policy.env_id == env_id:
+        given = {name: value for name, value in policy.env_config.items() if name not in _NOT_REAL} | given
+    config: EnvConfig = build(kind, {**given, "robot": to_dict(spec), "time_limit_s": time_limit_s}, "task")
+    field, grounds = getattr(config, "field", None), getattr(config, "kinds", None)
+    if isinstance(field, Settings) and getattr(field, "kind", None) != "list":
+        raise ConfigError(
+            f"task.field.kind is {getattr(field, 'kind', None)!r}; expected 'list': a real robot's map is given"
+        )
+    if grounds is not None and (len(grounds) != 1 or "pole" in grounds):
+        raise ConfigError(
+            f"task.kinds is {list(grounds)}; expected one kind, but not a pole: the ground that the robot lies on"
+        )
+    for name in _UNFELT:
+        weight = getattr(getattr(config, "reward", None), name, 0.0)
+        if weight:
+            raise ConfigError(f"task.reward.{name} is {weight:g}; expected 0: nothing on a real robot measures it")
+    return config
+
+
+class MeasuredTask(MeasuredCourse):
+    """One task for one real robot; ``rng`` draws its paths and commands."""
+
+    def __init__(self, config: EnvConfig, spec: Any, rng: np.random.Generator | None = None) -> None:
+        self.task = config.make_task(spec, 1)
+        super().__init__(CourseConfig(tracked_point=self.task.tracked_point), spec)
+        self.rng = np.random.default_rng() if rng is None else rng
+        self.env_config = config
+        scan = getattr(config, "range_scan", None)
+        self.scan = None if self.task.obstacles is None else scan
+        self.columns = (*self.task.columns, *(() if self.scan is None else ("range",)))
+        self.terms: dict[str, float] = dict.fromkeys(self.task.weights, 0.0)
+        """Reward terms of the last step, before their weights."""
+        self._origin: FloatArray = np.zeros(2)
+        self._done = False
+        self._steps = 0
+
+    @property
+    def complete(self) -> bool:
+        return self._done
+
+    def contract(
+        self, policy: FilePolicy | None, robot: Any, action: ActionConfig | None, observation: ObservationConfig | None
+    ) -> Contract:
+        """Return action, observation and robot of the task, those of ``policy`` if there is one. Raises ConfigError."""
+        if policy is not None:
+            return file_contract(policy, robot, self.task.tracked_point, "the task's tracked_point")
+        scan = {} if self.scan is None else {"n_beams": self.scan.n_beams, "max_range_m": self.scan.max_range_m}
+        return action_contract(
+            action or ActionConfig(), self._spec, self.config, observation, self.task.commands_speed,
+            task_columns=self.task.columns, **scan,
+        )  # fmt: skip
+
+    def begin(self, measurement: Measurement, targets: Sequence[Sequence[float]] | None = None) -> None:
+        """Lay the task out from where the robot lies."""
+        if targets is not None:
+            raise ConfigError("reset got targets; expected none: the task says where to go")
+        task, row = self.task, np.zeros(1, np.int64)
+        heading = mean_angle(measurement)
+        task.follow(self.env_config)
+        start = task.begin(measurement.joint_angle, heading, self.rng.uniform(size=(1, task.n_random)), row)
+        turned = math.remainder(float(start.head_angle[0] - measurement.head_angle[0]), 2.0 * math.pi)
+        if abs(turned) > _TURNED_RAD:
+            raise ConfigError(
+                f"the task puts the robot itself where it begins, with its head turned by {math.degrees(turned):.0f} "
+                "degrees; expected one that begins where the robot lies"
+            )
+        self._origin = self._point(measurement) - start.point_xy[0]
+        self._last_xy = start.point_xy[0].copy()
+        self._done, self._steps, self.index, self.progress_m = False, 0, 0, 0.0
+        self.terms = dict.fromkeys(task.weights, 0.0)
+        task.update_goal(start.point_xy, slice(None))
+
+    def localise(self, measurement: Measurement) -> Measurement:
+        head, centre = measurement.head_xy_w, tracked_point(self._spec, measurement, "centre")
+        moved = measurement._replace(head_xy_w=head - self._origin, centre_xy_w=centre - self._origin)
+        if self.scan is None or self.task.obstacles is None:
+            return moved
+        feature, reach_m = np.ascontiguousarray(self.task.obstacles.feature[:1]), self.scan.max_range_m
+        seen_m = cast_rays(feature, moved.head_xy_w, moved.head_angle, self.scan.beam_angles(), reach_m)
+        return moved._replace(range_m=seen_m)
+
+    def signals(self) -> Mapping[str, FloatArray]:
+        return self.task.signals()
+
+    def goal(self) -> Goal:
+        return self.task.goal()
+
+    def advance(self, measurement: Measurement, action: FloatArray) -> tuple[float, bool]:
+        self._steps += 1
+        self.terms = dict.fromkeys(self.task.weights, 0.0)
+        if self._done or not measurement.pose_valid[0]:
+            return 0.0, False
+        point, state = tracked_point(self._spec, measurement, self.task.tracked_point), self._state(measurement)
+        before = point if self._last_xy is None else self._last_xy[None]
+        terms, complete = self.task.evaluate(before, state, action, np.zeros(1), np.ones(1, bool))
+        self.task.update_goal(point, slice(None))
+        self.terms = {name: float(values[0]) for name, values in terms.items()}
+        self._last_xy, self._done = point[0].copy(), bool(complete[0])
+        reached = int(self.task.index[0]) - self.index
+        made = float(self.task.progress_m[0]) - self.progress_m
+        self.index, self.progress_m = self.index + reached, self.progress_m + made
+        return made, reached > 0
+
+    def infos(self) -> dict[str, Any]:
+        """Return what the task tells of the episode."""
+        return {name: values[0].item() for name, values in self.task.infos().items() if np.ndim(values) == 1}
+
+    def _state(self, measurement: Measurement) -> Any:
+        """Return the robot's state as measured; nothing that it cannot feel."""
+        n, centre = self._spec.n_links, tracked_point(self._spec, measurement, "centre")
+        joint, link, one = np.zeros((1, n - 1)), np.zeros((1, n, 2)), np.zeros(1)
+        state = ChainState(
+            link_angle=link_angles(measurement), link_rate=np.zeros((1, n)), centre_xy=centre,
+            centre_vel=np.zeros((1, 2)), time_s=np.array([self._steps * self._spec.control_dt_s]), work_j=one,
+            joint_torque=joint, head_xy=measurement.head_xy_w, contact_force=link, n_contacts=one, penetration_m=one,
+            stood_still=one, supply=np.ones(1), lash_rad=joint, muscle_pressure=np.zeros((1, 0, 2)),
+            self_overlap_m=one, overlap_now_m=one, slip_rad=joint, slip_rate=joint,
+        )  # fmt: skip
+        if measurement.head_z_w is None:
+            return state
+        return SimpleNamespace(**state._asdict(), centre_z=measurement.head_z_w)  # tasks of spatial robots ask for it

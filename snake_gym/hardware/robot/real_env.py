@@ -1,0 +1,183 @@
+"""Real robot as a Gymnasium environment: the same spaces, observations and actions as in simulation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, field, replace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import Settings, apply_keywords
+from snake_gym.config.errors import check_options
+from snake_gym.emulator.robot import emulate
+from snake_gym.hardware.robot.measured_task import MeasuredTask, task_settings
+from snake_gym.hardware.robot.robot_loop import Contract, StepRecord
+from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, file_contract, open_loop
+from snake_gym.interface.actions import ActionConfig
+from snake_gym.interface.observations import BOUND, ObservationConfig
+from snake_gym.interface.policy_file import load_policy
+from snake_gym.spatial.spec import load_any_robot
+
+
+class RealRewardConfig(Settings):
+    """Weights of the reward terms, which are computed from measurements; as in Waypoints."""
+
+    progress: float = 10.0
+    """Reward per metre towards the current target."""
+    target: float = 2.0
+    """Reward per target reached."""
+    effort: float = -0.01
+    """Reward per unit of squared action, summed over the action's entries."""
+
+
+class RealConfig(LoopSettings, kw_only=True):
+    """Settings of ``SnakeGym/Real-v0``."""
+
+    policy: str | None = None
+    """Policy file; its contract then gives the action and the tracked point."""
+    task: dict[str, Any] | None = None
+    """Task instead of visiting ``course``: ``{id: SnakeGym/PathFollow-v0, ...}`` with the groups of settings that are
+    the task's own, such as path, follow and reward; None: targets."""
+    action: ActionConfig | None = None
+    """Action; None: the policy's, or the default of ``ActionConfig``."""
+    observation: ObservationConfig | None = None
+    """Columns and history, without privileged ones; None: the policy's, or the default of ``ObservationConfig``."""
+    reward: RealRewardConfig = field(default_factory=RealRewardConfig)
+
+    def check(self) -> None:
+        for name in ("action", "observation"):
+            if self.policy is not None and getattr(self, name) is not None:
+                raise ValueError(f"{name} is set beside policy; expected one of them: the policy file says its {name}")
+        if self.task is not None and self.reward != RealRewardConfig():
+            raise ValueError("reward is set beside task; expected task.reward")
+
+
+class RealSnakeEnv(gym.Env[Any, Any]):
+    """One real snake robot visits targets.
+
+    Description:
+        The servo chain on its bus, under the safety layers of ``snake_gym.hardware.guard``, with a pose source on its
+        head. What is trained in ``SnakeGym/Waypoints-v0`` runs here unchanged. Without a port, an emulated robot:
+        emulated servos, byte for byte, moved by the project's physics, as fast as the processor allows.
+
+    Tasks:
+        ``task={"id": "SnakeGym/PathFollow-v0", "path": {...}}`` is another task than visiting targets: any that begins
+        where the robot lies. Paths, commands and maps lie in front of the robot, as it is when the episode begins.
+        ``SnakeGym/ObstacleField-v0`` needs a map (``field: {"kind": "list", "shapes": [...]}``); the distances to
+        obstacles follow from map and pose. Whatever is scored is scored by measurements.
+
+    Actions:
+        ``Box(-1, 1, (A,), float32)``; their meaning is given by ``action.kind`` or the policy's contract.
+
+    Observations:
+        ``Box(-10, 10, (D,), float32)``: those of the simulated env with the same settings, but for contact forces.
+
+    Rewards:
+        Weighted sum of the terms progress, target and effort, or of the task's, from measurements; each is in the info.
+
+    Start:
+        The robot's present place. ``options={"targets": [[x, y], ...]}`` gives this episode's targets.
+
+    End:
+        Terminated when the course is complete; truncated after ``time_limit_s``, or when the robot has stopped for
+        its safety: a warning and ``info["stop_reason"]`` say why. A pause between two steps that is longer than
+        ``safety.command_timeout_s`` (0.5 s), such as a learner's update, is such a stop; set it longer than the longest
+        update, and the robot holds its shape meanwhile.
+
+    Arguments:
+        config: settings as an object or mapping; further keyword arguments are settings too, laid over it
+            (``RealConfig``).
+
+    Versions:
+        v0: first version.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(
+        self, render_mode: None = None, config: RealConfig | Mapping[str, Any] | None = None, **settings: Any
+    ) -> None:
+        if render_mode is not None:
+            raise ValueError(f"render_mode is {render_mode!r}; expected None: the robot can be looked at")
+        self.config = apply_keywords(RealConfig, config, settings, "env")
+        self.task, contract = plan_task(self.config)
+        self.loop, connected = open_loop(contract, self.config, emulate, self.task)
+        self._close = connected.close
+        self.robot_spec = self.loop.spec
+        self.n_steps = max(1, round(self.config.time_limit_s / self.robot_spec.control_dt_s))
+        self.observation_space = gym.spaces.Box(-BOUND, BOUND, (self.loop.layout.size,), np.float32)
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (self.loop.decoder.size,), np.float32)
+        self.render_mode = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Begin an episode at the robot's present place. Raises BringUpError if it may not move."""
+        targets = check_options(options, ("targets",)).get("targets")
+        super().reset(seed=seed)
+        if self.task is not None:
+            self.task.rng = self.np_random
+        course = self.config.course if targets is None else replace(self.config.course, targets=targets)
+        obs = self.loop.reset(None if targets is None else course.targets)
+        return obs, {"progress_m": 0.0, "targets_reached": 0}
+
+    def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """Run one control period, in real time."""
+        record = self.loop.step(np.asarray(action))
+        weights: Mapping[str, float]
+        if self.task is None:
+            effort, weights = float((self.loop.action**2).sum()), asdict(self.config.reward)
+            terms = {"progress": record.progress_m, "target": float(record.reached), "effort": effort}
+        else:
+            terms, weights = self.task.terms, self.task.task.weights
+        weighted = {name: weights[name] * value for name, value in terms.items()}
+        truncated = not record.complete and (self.loop.step_count >= self.n_steps or record.stop_reason is not None)
+        if record.stop_reason is not None:  # a learner that looks at no info is told as well
+            warnings.warn(f"the robot is limp, and the episode cut short: {record.stop_reason}", stacklevel=2)
+        info = self._info(record)
+        for name, value in terms.items():
+            info |= {"reward_raw/" + name: value, "reward/" + name: weighted[name]}
+        return record.observation, float(sum(weighted.values())), record.complete, truncated, info
+
+    def close(self) -> None:
+        """Switch the torque off and free the port; may be called twice."""
+        self._close()
+
+    def _info(self, record: StepRecord) -> dict[str, Any]:
+        course = self.loop.course
+        return {
+            **({} if self.task is None else self.task.infos()),
+            "progress_m": course.progress_m,
+            "targets_reached": course.index,
+            "is_success": course.complete if self.task is None else self.task.infos()["is_success"],
+            "executed_reference_rad": record.body.reference,
+            "wanted_reference_rad": record.wanted,
+            "clamped": record.body.clamped,
+            "lost_joints": record.body.lost,
+            "sample_age_s": record.sample_age_s,
+            "pose_age_s": record.pose_age_s,
+            "pose_valid": record.pose.valid,
+            "late_s": record.late_s,
+            "held": record.held,
+            "stop_reason": record.stop_reason or "",
+            "news": record.news,
+        }
+
+
+def plan_task(config: RealConfig) -> tuple[MeasuredTask | None, Contract]:
+    """Return the task of the settings, None for a course of targets, and its contract. Raises ConfigError."""
+    policy = None if config.policy is None else load_policy(config.policy, config.robot)
+    if config.task is None and policy is not None:
+        return None, file_contract(policy, config.robot, config.course.tracked_point)
+    if config.robot is None and policy is not None:
+        spec: Any = policy.spec
+    else:
+        spec = load_any_robot("resilient_servo" if config.robot is None else config.robot)
+    if config.task is None:
+        return None, action_contract(config.action or ActionConfig(), spec, config.course, config.observation)
+    task = MeasuredTask(task_settings(config.task, spec, config.time_limit_s, policy), spec)
+    return task, task.contract(policy, config.robot, config.action, config.observation)

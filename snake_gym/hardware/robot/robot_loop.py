@@ -1,0 +1,278 @@
+"""Control loop of one real robot at a fixed rate; the order of a step is that of the simulated env:
+
+    decode the action from the last measurement -> command the servos -> wait for the tick -> read servos and pose ->
+    score by what was measured -> observe
+
+Observation and action are those of ``interface``, so a policy trained in simulation runs here unchanged. The loop needs
+numpy and a ``Body``, no Gymnasium: ``real_env`` makes an env of it.
+
+Ticks lie on a fixed grid. A step that comes too late (a stalled host) begins a new grid: no burst of steps follows.
+While the pose is lost, the measurement repeats the last one, marked invalid; how long it may be lost is a setting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from snake_gym.config import Settings
+from snake_gym.config.settings import Positive
+from snake_gym.hardware.guard.body import BodySample, BringUpError
+from snake_gym.hardware.guard.client import Body
+from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
+from snake_gym.interface.actions import ActionDecoder
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.observer import Observer
+from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, tracked_point
+from snake_gym.robot.spec import FloatArray
+from snake_gym.spatial.kinematics import base_frame, posture
+from snake_gym.spatial.spec import SpatialSpec
+
+
+class CourseConfig(Settings):
+    """Targets of the robot."""
+
+    targets: Annotated[tuple[tuple[float, float], ...], Field(min_length=1)] = ((1.0, 0.0),)
+    """Targets in order, in the world frame of the pose source [m]."""
+    radius_m: Positive = 0.1
+    """Distance from the tracked point at which a target is reached."""
+    tracked_point: Literal["centre", "head"] = "centre"
+
+
+class MeasuredCourse:
+    """Progress of one robot along the targets, scored by measurements, since the true pose is unknown.
+
+    While the pose is lost no target is reached and no progress is counted.
+    """
+
+    columns: tuple[str, ...] = ()
+    """Observation columns of the task besides those that every robot tells."""
+
+    def __init__(self, config: CourseConfig, spec: Any) -> None:
+        self.config = config
+        self._spec = spec
+        self.targets_xy: FloatArray = np.array(config.targets, dtype=np.float64)
+        self.index = 0
+        """Index of the current target, which is the number of targets reached."""
+        self.progress_m = 0.0
+        self._last_xy: FloatArray | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.index >= len(self.targets_xy)
+
+    @property
+    def distance_m(self) -> float:
+        """Distance from the tracked point, as last seen, to the current target; NaN: not seen yet."""
+        return math.nan if self._last_xy is None else float(np.hypot(*(self.goal().target_xy_w[0] - self._last_xy)))
+
+    def begin(self, measurement: Measurement, targets: Sequence[Sequence[float]] | None = None) -> None:
+        """Start at the first target, from the robot's present place; ``targets`` replaces those of the settings."""
+        if targets is not None:
+            self.targets_xy = np.array(targets, dtype=np.float64)
+        self.index, self.progress_m = 0, 0.0
+        self._last_xy = self._point(measurement) if measurement.pose_valid[0] else None
+
+    def localise(self, measurement: Measurement) -> Measurement:
+        """Return a measurement of the pose source in the frame of the course, which here is the world's."""
+        return measurement
+
+    def signals(self) -> Mapping[str, FloatArray]:
+        """Return what the task's own observation columns are made from, besides measurement and goal."""
+        return {}
+
+    def goal(self) -> Goal:
+        """Return the current target (1, 2) [m]; inactive when the course is complete."""
+        current = min(self.index, len(self.targets_xy) - 1)
+        return Goal(self.targets_xy[current][None].copy(), np.array([not self.complete]))
+
+    def advance(self, measurement: Measurement, action: FloatArray) -> tuple[float, bool]:
+        """Return the progress of one step [m] towards the target, and True if it was reached; ``action`` (1, A)."""
+        if self.complete or not measurement.pose_valid[0]:
+            return 0.0, False
+        here = self._point(measurement)
+        target = self.targets_xy[self.index]
+        distance = float(np.hypot(*(target - here)))
+        made = 0.0 if self._last_xy is None else float(np.hypot(*(target - self._last_xy))) - distance
+        self._last_xy = here
+        self.progress_m += made
+        reached = distance <= self.config.radius_m
+        self.index += int(reached)
+        return made, reached
+
+    def _point(self, measurement: Measurement) -> FloatArray:
+        return tracked_point(self._spec, measurement, self.config.tracked_point)[0].copy()
+
+
+def see_in_space(spec: SpatialSpec, measurement: Measurement, pose: PoseSample) -> Measurement:
+    """Return the measurement of a spatial robot with what its pose and its angles tell besides (liu2024, eq. 1-6)."""
+    up = np.array([0.0, 0.0, 1.0]) if pose.up_h is None else pose.up_h
+    height = spec.rest_height_m if pose.z_w is None else pose.z_w
+    seen = measurement._replace(head_up_h=up[None], head_z_w=np.array([height]))
+    shape = posture(spec, *base_frame(spec, seen), seen.joint_angle)
+    return seen._replace(heading=shape.heading, centre_xy_w=shape.centre[:, :2].copy())
+
+
+class LoopConfig(Settings):
+    """Time-outs of the loop."""
+
+    pose_timeout_s: Positive = 2.0
+    """Time without a pose after which the robot holds its shape until it is back."""
+    first_pose_timeout_s: Positive = 10.0
+    """Longest wait for the first pose."""
+    late_share: Positive = 0.5
+    """Share of the period by which a tick may be late; beyond, a new grid begins."""
+
+
+class StepRecord(NamedTuple):
+    """Result of one step, for infos and logs."""
+
+    observation: NDArray[np.float32]
+    """(D,) observation after the step."""
+    progress_m: float
+    reached: bool
+    complete: bool
+    stop_reason: str | None
+    """Reason why the robot has stopped for good; None: it goes on."""
+    wanted: FloatArray
+    """(J,) [rad] references that the policy asked for."""
+    body: BodySample
+    pose: PoseSample
+    sample_age_s: float
+    """Age of the servos' sample when the observation was made [s]."""
+    pose_age_s: float
+    late_s: float
+    """Lateness of the tick [s]."""
+    held: bool
+    """True if the policy was not followed, because the pose has been lost for too long."""
+    news: tuple[str, ...]
+
+
+class Contract(NamedTuple):
+    """Agreement of a policy and a loop: action, observation and robot."""
+
+    decoder: ActionDecoder
+    layout: ObservationLayout
+    robot: Any
+    """Nominal robot, planar or spatial; scales of action and observation may be those of another one, as trained."""
+
+
+class RobotLoop:
+    """Control loop of one real robot, on a body and a pose source that the caller closes."""
+
+    def __init__(
+        self,
+        contract: Contract,
+        body: Body,
+        pose: PoseSource,
+        course: MeasuredCourse,
+        config: LoopConfig,
+        time_limit_s: float = math.inf,
+    ) -> None:
+        self.decoder, self.layout, self.body, self.pose, self.config = *contract[:2], body, pose, config
+        self.spec: Any = self.decoder.spec
+        """The robot, planar or spatial."""
+        self.course = course
+        self.state = self.decoder.initial_state(1)
+        self.action: FloatArray = np.zeros((1, self.decoder.size))
+        self.reference: FloatArray = np.zeros((1, self.spec.n_joints))
+        self.measurement: Measurement | None = None
+        self.observer = Observer(self.layout, 1)
+        self.step_count = 0
+        self.n_steps = max(1.0, time_limit_s / self.spec.control_dt_s)
+        """Control steps of an episode's time limit."""
+        self._tick_s = 0.0
+        self._pose = NO_POSE
+
+    def reset(self, targets: Sequence[Sequence[float]] | None = None) -> NDArray[np.float32]:
+        """Begin an episode at the robot's present place. Return the first observation (D,). Raises BringUpError: the
+        robot may not move, or no pose came in time."""
+        self.state = self.decoder.initial_state(1)
+        self.body.start()
+        # The robot may have been up for long without a reading.
+        sample = self._wait_for_pose(self.body.run_until(self.body.clock.now()))
+        if self.body.stop_reason is not None:
+            raise BringUpError(f"the episode cannot begin: {self.body.stop_reason}")
+        seen = self._measure(sample)
+        self.course.begin(seen, targets)
+        self.measurement = self.course.localise(seen)
+        self.action = np.zeros((1, self.decoder.size))
+        self.reference = sample.joint_angle[None].copy()
+        self.step_count = 0
+        self.observer.begin(self.measurement)
+        self._tick_s = self.body.clock.now()
+        return self._observe(self.measurement)
+
+    def step(self, action: NDArray[Any]) -> StepRecord:
+        """Run one control step with an action (A,). Raises ValueError: wrong shape, or an entry that is not finite."""
+        if self.measurement is None:
+            raise RuntimeError("step before the first reset")
+        values = np.asarray(action, dtype=np.float64)
+        if values.shape != (self.decoder.size,):
+            raise ValueError(f"action has shape {values.shape}; expected ({self.decoder.size},)")
+        if not np.isfinite(values).all():
+            entry = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(f"action[{entry}] is {values[entry]}; expected a finite number in [-1, 1]")
+        self.action = np.clip(values, -1.0, 1.0)[None]
+        held = self.body.clock.now() - self._pose.stamp_s > self.config.pose_timeout_s
+        if not held:
+            self.reference = self.decoder.decode(self.action, self.measurement, self.course.goal(), self.state)
+        self.body.command(self.reference[0])
+        late_s = max(0.0, self.body.clock.now() - self._tick_s)
+        if late_s > self.config.late_share * self.spec.control_dt_s:
+            self._tick_s = self.body.clock.now()
+        self._tick_s += self.spec.control_dt_s
+        sample = self.body.run_until(self._tick_s)
+        self.measurement = self.course.localise(self._measure(sample))
+        self.step_count += 1
+        self.observer.advance(self.measurement)
+        now = self.body.clock.now()
+        progress, reached = self.course.advance(self.measurement, self.action)
+        return StepRecord(
+            self._observe(self.measurement), progress, reached, self.course.complete, self.body.stop_reason,
+            self.reference[0].copy(), sample, self._pose, now - sample.stamp_s, now - self._pose.stamp_s, late_s, held,
+            tuple(self.body.news()),
+        )  # fmt: skip
+
+    def _wait_for_pose(self, sample: BodySample) -> BodySample:
+        """Hold the shape until there is a pose. Return the newest sample."""
+        clock = self.body.clock
+        give_up = clock.now() + self.config.first_pose_timeout_s
+        while True:
+            self.pose.follow(sample.joint_angle, sample.joint_rate, sample.stamp_s)
+            self._pose = self.pose.read(clock.now())
+            if self._pose.valid:
+                return sample
+            why = self.body.stop_reason
+            if why is None and clock.now() > give_up:
+                why = f"no pose within {self.config.first_pose_timeout_s:g} s"
+                why += f": {self.pose.trouble}" if self.pose.trouble else ""
+            if why is not None:
+                raise BringUpError(f"the episode cannot begin: {why}")
+            sample = self.body.run_until(clock.now() + self.spec.control_dt_s)
+            self.body.command(sample.reference)
+
+    def _measure(self, sample: BodySample) -> Measurement:
+        self.pose.follow(sample.joint_angle, sample.joint_rate, sample.stamp_s)
+        pose = self.pose.read(self.body.clock.now())
+        self._pose = pose if pose.valid else self._pose._replace(valid=False)
+        measurement = Measurement(
+            sample.joint_angle[None].copy(), sample.joint_rate[None].copy(), self._pose.xy_w[None].copy(),
+            np.array([self._pose.angle]), np.array([self._pose.valid]),
+        )  # fmt: skip
+        if isinstance(self.spec, SpatialSpec):
+            return see_in_space(self.spec, measurement, pose)
+        centre = measurement.head_xy_w + centre_offset(self.spec, link_angles(measurement))
+        return measurement._replace(centre_xy_w=centre)
+
+    def _observe(self, measurement: Measurement) -> NDArray[np.float32]:
+        phase = self.decoder.phase(self.state) if self.decoder.has_phase else None
+        remaining = np.array([max(0.0, 1.0 - self.step_count / self.n_steps)])
+        goal = self.course.goal()
+        told = {**self.course.signals(), **self.decoder.tell(self.state)}
+        return self.observer.look(measurement, goal, self.reference, self.action, phase, told, remaining)[0]

@@ -1,0 +1,223 @@
+"""Task of spatial robots: make way on rough ground, over steps and gaps, and up a pole.
+
+Each episode draws a kind of ground and its random heights. On fields the course is that of waypoints. On a pole the
+robot begins wound around it, and the way that counts is the height that its centre of mass gains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from functools import lru_cache
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from snake_gym.config import ConfigError
+from snake_gym.config.settings import NonNegative
+from snake_gym.interface.observations import Seen, register_column
+from snake_gym.robot.spec import FloatArray
+from snake_gym.spatial.gaits import GAITS, Wave
+from snake_gym.spatial.ground import LEVEL, Ground, GroundSpec, Pole, field_heights
+from snake_gym.spatial.kinematics import quaternion_of, wind_pose
+from snake_gym.spatial.spec import SpatialSpec
+from snake_gym.spatial.waypoints import SpatialEnvConfig, SpatialWaypoints
+from snake_gym.tasks.task import BoolArray, Start, Task
+from snake_gym.tasks.waypoints import PAPER_TARGETS, CourseConfig
+
+TerrainKind = Literal["flat", "grass", "rocks", "steps", "gaps", "pole"]
+KINDS: tuple[TerrainKind, ...] = ("flat", "grass", "rocks", "steps", "gaps", "pole")
+HIGHEST = {"rough_m": 0.4, "step_m": 0.2, "gap_m": 0.4}
+"""Largest heights and depths that may be set [m]."""
+SPAN_M = (-0.4, 0.8)
+"""Lowest and highest ground that there may be [m]."""
+AWAY = (0.0, 0.0, -100.0)
+"""Where the pole of worlds without pole stands [m]."""
+_SEEDS = 2.0**31
+_GRIP = 1.03
+"""Radius of the spiral around a pole, to the distance of the robot's axis, in which an episode begins."""
+
+
+class TerrainConfig(SpatialEnvConfig):
+    """A spatial snake robot crosses rough ground or climbs a pole, by default with 0 to 3 joints locked.
+
+    ``difficulty`` scales all heights and depths, and the faults. Steps and gaps lie in rings around the start. Courses
+    turn back half a robot before the field's rim. Terminated when the course is complete, where the pole has been
+    climbed by ``climb_m``, or where the robot's centre has left the field.
+    """
+
+    kinds: Annotated[tuple[TerrainKind, ...], Field(min_length=1)] = ("grass", "rocks", "steps", "gaps")
+    """Each episode draws one of these: flat, grass (smooth), rocks (blocks), steps, gaps (trenches), pole."""
+    rough_m: Annotated[float, Field(ge=0.0, le=HIGHEST["rough_m"])] = 0.08
+    """Highest grass or rock at difficulty 1."""
+    step_m: Annotated[float, Field(ge=0.0, le=HIGHEST["step_m"])] = 0.06
+    """Rise of a step at difficulty 1."""
+    gap_m: Annotated[float, Field(ge=0.0, le=HIGHEST["gap_m"])] = 0.15
+    """Depth of a gap at difficulty 1."""
+    grain_m: Annotated[float, Field(ge=0.05, le=5.0)] = 0.4
+    """Size of tufts and blocks, depth of a step, width of a gap."""
+    start_radius_m: NonNegative = 0.5
+    """Distance from the origin within which a field is flat."""
+    size_m: Annotated[float, Field(ge=4.0, le=60.0)] = 20.0
+    """Side of the fields."""
+    cell_m: Annotated[float, Field(ge=0.05, le=1.0)] = 0.1
+    """Grid width of the fields."""
+    pole_radius_m: Annotated[float, Field(ge=0.05, le=1.0)] = 0.2
+    """Radius of the pole."""
+    climb_m: Annotated[float, Field(ge=0.01, le=9.0)] = 1.0
+    """Height to be gained on a pole, which is 10 m high."""
+    course: CourseConfig = field(default_factory=lambda: CourseConfig(radius_m=0.3, max_turn_rad=0.8, n_targets=16))
+
+    def load_robot(self) -> Any:
+        """The spatial robot's specification, checked against the other settings, the size of the field among them."""
+        spec, course = super().load_robot(), self.course
+        places = {"paper": PAPER_TARGETS, "list": course.targets}.get(course.kind, ((course.max_distance_m, 0.0),))
+        furthest = max(abs(x) for place in places for x in place)
+        needed = 2.0 * max(furthest, 0.5 * spec.length_m) + spec.length_m
+        if self.size_m < needed:
+            raise ConfigError(
+                f"env.size_m is {self.size_m:g}; expected at least {needed:.4g}, as {spec.name} is "
+                f"{spec.length_m:.4g} m long and the next target up to {furthest:g} m away"
+            )
+        return spec
+
+    def course_reach_m(self, spec: SpatialSpec) -> float:
+        """Distance from the origin, along x and along y, that targets keep within [m]."""
+        return 0.5 * (self.size_m - spec.length_m)
+
+    def at_difficulty(self, difficulty: float) -> Self:
+        """Heights and depths have that share."""
+        heights = {name: difficulty * getattr(self, name) for name in ("rough_m", "step_m", "gap_m")}
+        return replace(super().at_difficulty(difficulty), **heights)
+
+    def ground(self) -> Ground:
+        """A flat field within the span of all that may come, and the pole, away."""
+        flat = np.zeros_like(field_heights(self.field("flat", 0)))
+        reach = (flat.shape[0] - 1) * self.cell_m
+        pole = Pole(AWAY, self.pole_radius_m, 5.0, (0.0, 0.0, 0.0), False)
+        return Ground(LEVEL, flat, (reach, reach), (0.0, 0.0), (), (pole,), SPAN_M)
+
+    def field(self, kind: TerrainKind, seed: int) -> GroundSpec:
+        """The field of one kind and seed, of these heights."""
+        heights = {"grass": self.rough_m, "rocks": self.rough_m, "steps": self.step_m, "gaps": self.gap_m}
+        return GroundSpec(
+            kind="grass" if kind in ("flat", "pole") else kind, seed=seed, height_m=heights.get(kind, 0.0),
+            grain_m=self.grain_m, start_radius_m=self.start_radius_m, size_m=self.size_m, cell_m=self.cell_m,
+            around=True,
+        )  # fmt: skip
+
+    def make_task(self, spec: Any, n_worlds: int) -> Task:
+        return Terrain(self, spec, n_worlds)
+
+
+@register_column(
+    "ground", "1", "1 for the kind of ground that the episode is on, 0 for the others: " + ", ".join(KINDS), len(KINDS)
+)
+def ground(seen: Seen) -> FloatArray:
+    return (seen.signals["ground"][:, None] == np.arange(len(KINDS))).astype(np.float64)
+
+
+class Terrain(SpatialWaypoints):
+    """Grounds, targets and progress of W worlds."""
+
+    columns = (*SpatialWaypoints.columns, "ground")
+
+    def __init__(self, config: TerrainConfig, spec: SpatialSpec, n_worlds: int) -> None:
+        self._made: FloatArray = np.full((n_worlds, 5), np.nan)
+        """(W, 5) kind, seed and heights of the ground that the physics has."""
+        super().__init__(config.course, n_worlds, config.reward)
+        self.columns = (*self.columns, "ground")
+        self._terrain, self._spec, self.reach_m = config, spec, config.course_reach_m(spec)
+        self.kind: NDArray[np.int64] = np.zeros(n_worlds, np.int64)
+        """(W,) kind of ground, the place in ``KINDS``."""
+        self.seed: NDArray[np.int64] = np.zeros(n_worlds, np.int64)
+        """(W,) seed of its heights."""
+        self.heights: FloatArray = np.zeros((n_worlds, 3))
+        """(W, 3) [m] of rough ground, steps and gaps."""
+        self.height: FloatArray = np.zeros(n_worlds)
+        """(W,) [m] height of the centre of mass after the last step; counts on poles."""
+
+    @property
+    def n_random(self) -> int:
+        return super().n_random + 2
+
+    def follow(self, config: Any) -> None:
+        super().follow(config)
+        self._terrain = config
+
+    def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: Any) -> Start:
+        """New grounds and courses; see ``Task``."""
+        terrain = self._terrain
+        drawn = np.floor(u[:, -2] * len(terrain.kinds)).astype(np.int64)
+        self.kind[rows] = np.array([KINDS.index(kind) for kind in terrain.kinds])[drawn]
+        self.seed[rows] = (u[:, -1] * _SEEDS).astype(np.int64)
+        self.heights[rows] = (terrain.rough_m, terrain.step_m, terrain.gap_m)
+        return super().begin(joint_angle, heading, u[:, :-2], rows)
+
+    def _lay(self, world: int) -> None:
+        """Give the robots' physics the ground of a world."""
+        kind = KINDS[self.kind[world]]
+        rough, step, gap = self.heights[world].tolist()
+        config = replace(self._terrain, rough_m=rough, step_m=step, gap_m=gap)
+        robot: Any = self.robot
+        robot.lay_heights(world, _heights(config.field(kind, int(self.seed[world]))))
+        robot.move_shape(world, "pole_1", np.array((0.0, 0.0, 5.0) if kind == "pole" else AWAY))
+
+    def placed(self, rows: NDArray[np.int64]) -> None:
+        """Wind the robots of poles around them, after all were placed on the ground."""
+        robot: Any = self.robot
+        wound = rows[self.kind[rows] == KINDS.index("pole")]
+        if wound.size:
+            mask = np.zeros(len(self.kind), bool)
+            mask[wound] = True
+            reach = _GRIP * (self._terrain.pole_radius_m + self._spec.rest_height_m)
+            wave = Wave(replace(GAITS["SRL"], spiral_radius_m=reach), self._spec)
+            angle = wave.amplitude_rad * np.cos(wave.phase_rad)
+            pose = wind_pose(self._spec, angle)
+            origin = pose.origin + np.array([0.0, 0.0, self._spec.rest_height_m + 0.1])
+            many = (np.tile(x, (wound.size, 1)) for x in (angle, quaternion_of(pose.rotation), origin))
+            robot.set_pose(*many, mask)
+        self.height[rows] = robot.state.centre_z[rows]
+
+    def evaluate(
+        self, before_xy: FloatArray, state: Any, action: FloatArray, work_j: FloatArray, live: BoolArray
+    ) -> tuple[dict[str, FloatArray], BoolArray]:
+        on_pole = self.kind == KINDS.index("pole")
+        terms, complete = super().evaluate(before_xy, state, action, work_j, live & ~on_pole)
+        climbed = np.where(live & on_pole, state.centre_z - self.height, 0.0)
+        np.copyto(self.height, state.centre_z, where=live)
+        self.record["progress_m"] += climbed
+        up = live & on_pole & (self.record["progress_m"] >= self._terrain.climb_m)
+        terms["progress"] = terms["progress"] + climbed
+        terms["target"] = terms["target"] + up
+        terms["effort"] = (action * action).sum(axis=1) * live
+        terms["energy"] = work_j * live
+        self.index[up] = self.n_targets
+        left = live & (np.abs(state.centre_xy).max(axis=1) > 0.5 * self._terrain.size_m)
+        return terms, complete | up | left
+
+    def signals(self) -> dict[str, FloatArray]:
+        return {**super().signals(), "ground": self.kind.astype(np.float64)}
+
+    def scenario(self) -> dict[str, NDArray[Any]]:
+        return {**super().scenario(), "ground_kind": self.kind.copy(), "ground_seed": self.seed.copy()}
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        own = {"kind": self.kind, "seed": self.seed, "heights": self.heights, "height": self.height}
+        return {**super().state_arrays(), **{f"ground_{name}": values for name, values in own.items()}}
+
+    def restored(self) -> None:
+        """The goal, and the grounds of worlds that have another one than the physics."""
+        super().restored()
+        if not hasattr(self, "robot"):  # in the making
+            return
+        wanted = np.column_stack([self.kind, self.seed, self.heights])
+        for world in np.flatnonzero((wanted != self._made).any(axis=1)):
+            self._lay(int(world))
+        self._made[:] = wanted
+
+
+@lru_cache(maxsize=64)
+def _heights(spec: GroundSpec) -> FloatArray:
+    return field_heights(spec)

@@ -1,0 +1,169 @@
+"""Task of spatial robots: visit targets on the ground one after another, by any of five gaits or by their joints.
+
+The course, its rewards and its records are those of planar robots (``waypoints``); the robot and its sensors are those
+of ``snake_gym.spatial``, which needs MuJoCo.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from snake_gym.config import ConfigError, require
+from snake_gym.interface.actions import ActionConfig, ActionKind
+from snake_gym.interface.observations import Seen, register_column
+from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.randomisation import DrawnQuantities
+from snake_gym.simulation.sensors import SensorSuite
+from snake_gym.spatial.gaits import MODES
+from snake_gym.spatial.spec import load_spatial_robot
+from snake_gym.tasks.task import EnvConfig, StartConfig, Task
+from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
+
+ROBOT = "configs/robot/spatial/snake_robot_iii.yaml"
+VARIED = (
+    "friction_along", "mass", "servo_gain", "servo_damping", "torque_limit", "speed_limit", "supply_voltage",
+    "joint_friction_nm",
+)  # fmt: skip
+"""Quantities of the randomisation that spatial robots have."""
+PLANAR_GAIT = ("amplitude_max_rad", "frequency_max_rad_s", "phase_shift_max_rad", "offset_max_rad", "scale_rad")
+"""Settings of actions by which policies set planar gaits, or add to them."""
+GAIT = {"kind": "multimodal", "mode": "SWL", "frequency_rad_s": 2.0}
+"""Controller below policies by default: side winding, about three times as fast as published."""
+
+
+@register_column(
+    "head_up", "1", "direction of the vertical in the head's frame, from its inertial sensor",
+    3,
+)  # fmt: skip
+def head_up(seen: Seen) -> FloatArray:
+    up = seen.measurement.head_up_h
+    return np.array([0.0, 0.0, 1.0]) if up is None else up
+
+
+@register_column(
+    "head_height", "m", "height of the head", 1,
+    needs="a spatial robot",
+)  # fmt: skip
+def head_height(seen: Seen) -> FloatArray:
+    height = seen.measurement.head_z_w
+    return np.zeros(1) if height is None else height[:, None]
+
+
+@register_column(
+    "gait_mode", "1", "1 for the mode that the controller below the policy is in, 0 for the others",
+    lambda layout: len(MODES) * ("mode" in layout.told), needs="a controller with modes below the policy",
+)  # fmt: skip
+def gait_mode(seen: Seen) -> FloatArray:
+    return (seen.signals["mode"][:, None] == np.arange(len(MODES))).astype(np.float64)
+
+
+class SpatialActionConfig(ActionConfig):
+    """What an action means to a spatial robot: the same, on the network of five gaits."""
+
+    kind: ActionKind = "gait"
+    controller: dict[str, Any] = field(default_factory=lambda: dict(GAIT))
+
+    def check(self) -> None:
+        """Raise ValueError for settings that the gaits of spatial robots have no use for."""
+        super().check()
+        if self.kind != "gait":
+            return
+        if self.controller.get("guided"):
+            raise ValueError(
+                "action.controller.guided is true, but the policy's actions set pace and steering; expected false, or "
+                "action.kind residual"
+            )
+        for name in PLANAR_GAIT:
+            if getattr(self, name) != getattr(ActionConfig, name):
+                raise ValueError(
+                    f"action.{name} is {getattr(self, name):g}, which gaits of spatial robots have no use for; "
+                    "expected action.controller.pace_range or max_steering_rad"
+                )
+
+
+class SpatialEnvConfig(EnvConfig):
+    """Settings that envs of spatial robots have in common."""
+
+    robot: str | dict[str, Any] = ROBOT
+    """The path of a spatial robot's YAML file, or its settings."""
+    action: SpatialActionConfig = field(default_factory=SpatialActionConfig)
+    start: StartConfig = field(default_factory=lambda: StartConfig(amplitude_rad=0.0))
+    reward: RewardConfig = field(default_factory=RewardConfig)
+
+    def check(self) -> None:
+        super().check()
+        for name in self.randomisation.ranges:
+            if name not in VARIED:
+                raise ValueError(f"randomisation.{name} is set; of spatial robots vary {', '.join(VARIED)}")
+        events = [event.joint for event in self.faults.events]
+        if self.faults.second_share > 0.0 or len(set(events)) < len(events):
+            what = "events has two of one joint" if events else f"second_share is {self.faults.second_share:g}"
+            raise ValueError(f"faults.{what}; expected one fault a joint, as spatial robots have no second ones")
+        if self.costs.contact_force_n is not None:
+            raise ValueError("costs.contact_force_n is set; expected null, as spatial robots do not tell that force")
+
+    def load_robot(self) -> Any:
+        """The spatial robot's specification, checked against the other settings."""
+        spec = load_spatial_robot(self.robot, "env.robot")
+        for name, limit in (("torque_limit", "torque_limit_nm"), ("speed_limit", "speed_limit_rad_s")):
+            if name in self.randomisation.ranges and np.isinf(spec.joints(f"actuator.{limit}")).any():
+                raise ConfigError(f"env.randomisation.{name} is set, but actuator.{limit} of {spec.name} is inf")
+        try:
+            self.faults.check_joints(spec.n_joints)
+            self.sensors.encoder_faults.check_joints(spec.n_joints)
+        except ValueError as error:
+            raise ConfigError(f"env.{error}") from None
+        return spec
+
+    def make_robot(self, spec: Any, n_worlds: int, task: Task) -> Any:
+        """The W robots, on the ground of the task."""
+        require("an env of spatial robots", "mujoco")
+        robot_type = import_module("snake_gym.spatial.simulation").SpatialRobot
+        return robot_type(spec, n_worlds, self.n_threads, self.ground())
+
+    def make_randomisation(self, spec: Any, robot: Any) -> DrawnQuantities:
+        """What varies from episode to episode, of the W robots."""
+        varied: DrawnQuantities = import_module("snake_gym.spatial.randomisation").SpatialRandomisation(
+            self.randomisation, spec, robot
+        )
+        return varied
+
+    def ground(self) -> Any:
+        """The ground of all worlds; None: flat."""
+        return None
+
+    def make_sensors(self, spec: Any, n_worlds: int) -> SensorSuite:
+        """The sensors of W spatial robots."""
+        from snake_gym.spatial.sensors import SpatialSensors
+
+        return SpatialSensors(self.sensors, n_worlds, spec.n_joints, reveal_faults=self.faults.reveal)
+
+
+class SpatialWaypointsConfig(SpatialEnvConfig):
+    """A spatial snake robot visits targets on flat ground, by default with 0 to 3 joints locked.
+
+    A chain of alternating yaw and pitch joints crawls, winds and rolls in gravity on a ground with dry friction. Its
+    actions are joint references, a residual on the network of five gaits, or the gait itself: which mode, how fast,
+    steered how. The joints of ``faults`` fail, unknown to the policy. It is to bring its tracked point to one target
+    after another. Terminated when the course is complete.
+    """
+
+    course: CourseConfig = field(default_factory=lambda: CourseConfig(radius_m=0.3, max_turn_rad=math.pi / 2.0))
+
+    def make_task(self, spec: Any, n_worlds: int) -> Task:
+        return SpatialWaypoints(self.course, n_worlds, self.reward)
+
+
+class SpatialWaypoints(Waypoints):
+    """Targets and progress of W spatial robots; what they see besides is where up is, and the gait's mode."""
+
+    columns = (*Waypoints.columns, "head_up", "head_height", "gait_mode")
+
+    def __init__(self, config: CourseConfig, n_worlds: int, reward: RewardConfig | None = None) -> None:
+        super().__init__(config, n_worlds, reward)
+        self.columns = (*self.columns, "head_up", "head_height", "gait_mode")

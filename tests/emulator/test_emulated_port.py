@@ -1,0 +1,85 @@
+"""The emulator behind a real serial device, and the driver there: real time, so generous limits."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.emulator.bus import FirstOrderPlant
+from snake_gym.emulator.port import EmulatedPort
+from snake_gym.hardware.bus.exchange import LineTiming
+from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.bus.transport import SerialTransport
+from snake_gym.robot.spec import FloatArray
+from tests.hardware.rig import serve, wait_until
+
+IDS = list(range(1, 14))
+BLOCK = ("present_position", "present_current")
+
+
+def open_driver(port: EmulatedPort) -> ServoBus:
+    """Tests run next to other work: an answer may take its time."""
+    return ServoBus(SerialTransport(port.port, 1_000_000), timing=LineTiming(latency_s=0.05, longest_late_s=0.3))
+
+
+def test_reading_and_moving_through_a_serial_device() -> None:
+    with serve(IDS) as port:
+        driver = open_driver(port)
+        info = driver.ping(4)
+        assert info is not None and info.model == 777
+        assert not driver.read_block(IDS, *BLOCK).failures
+        assert driver.torque(IDS, True) == dict.fromkeys(IDS, True)
+        goals = [2000 + 10 * i for i in IDS]
+        assert driver.write_targets(IDS, goals)
+        wait_until(lambda: [servo.present() for servo in port.bus.servos] == goals)
+        found = driver.read_block(IDS, *BLOCK)
+        assert [v["present_position"] for v in found.values.values() if v] == goals
+        durations = []
+        for _ in range(10):
+            start_s = time.monotonic()
+            assert not driver.read_block(IDS, *BLOCK).failures
+            durations.append(time.monotonic() - start_s)
+        assert min(durations) >= 2.9e-3, "answers take their time on the wire"
+        driver.close()
+    assert not os.path.lexists(port.port), "the device is gone afterwards"
+
+
+def test_a_host_that_does_not_read() -> None:
+    """The terminal's buffer runs full; the bus goes on, and the host finds its way back."""
+    with serve(IDS) as port:
+        driver = open_driver(port)
+        assert driver.ping(1) is not None
+        request = b"\xff\xff\x01\x04\x02\x00\xfa\xfe"  # 250 bytes each
+        for _ in range(40):
+            driver.line.send(request)
+            time.sleep(0.003)
+        wait_until(lambda: not driver.read_block(IDS, *BLOCK).failures)
+        driver.close()
+
+
+def test_a_link_that_another_emulator_serves_is_left_to_it(tmp_path: Path) -> None:
+    link = tmp_path / "bus"
+    link.symlink_to("/dev/pts/none")  # left behind by one that was killed
+    with serve([1]) as served, EmulatedPort(served.bus, link):
+        with pytest.raises(ConfigError, match="which another emulator serves"):
+            EmulatedPort(served.bus, link)
+        assert link.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_servos_answer_on_a_computer_that_is_too_slow_for_their_robot() -> None:
+    class HeavyRobot(FirstOrderPlant):
+        def advance(self, dt_s: float, *commands: FloatArray) -> None:
+            time.sleep(2.0 * dt_s)
+            super().advance(dt_s, *commands)
+
+    with serve([1], HeavyRobot(1)) as port:
+        driver = open_driver(port)
+        time.sleep(1.0)  # a robot that catches up with everything is a second late by now, and never again in time
+        answers = [driver.ping(1) for _ in range(10)]
+        driver.close()
+    assert any(answers), "on a busy machine one may be late"

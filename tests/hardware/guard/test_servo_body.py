@@ -1,0 +1,396 @@
+"""The servo chain under the control loop, byte for byte on the emulated bus: up, running, hurt, and off."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import build, load_yaml
+from snake_gym.emulator.bus import WireFaults
+from snake_gym.hardware.bus.servo_bus import BlockRead
+from snake_gym.hardware.guard.body import BringUpError
+from snake_gym.hardware.guard.checks import SafetyLimits, StallLimits
+from snake_gym.hardware.robot.run_config import RunConfig
+from tests.hardware.rig import Rig
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    """A chain of four that is up."""
+    made = Rig(tmp_path)
+    made.body.start()
+    return made
+
+
+def test_it_comes_up_where_it_is_and_follows_references(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    sample = rig.body.start()
+    np.testing.assert_allclose(sample.joint_angle, [0.0, 0.1, 0.2, 0.3], atol=1e-3)
+    assert rig.torque_on() == [True] * 4
+    assert [servo.memory.get("torque_limit") for servo in rig.servos] == [1000] * 4
+    wanted = np.array([0.3, -0.2, 0.1, 0.0])
+    rig.run(1.0, wanted)
+    sample = rig.body.sample()
+    np.testing.assert_allclose(sample.joint_angle, wanted, atol=2e-3)
+    np.testing.assert_allclose(sample.reference, wanted, atol=1e-9)
+    assert rig.clock.now() - sample.stamp_s < 0.021
+    rig.body.close()
+    assert rig.torque_on() == [False] * 4
+
+
+@pytest.mark.parametrize(("zero", "direction"), [(4090, 1), (5, -1)])
+def test_an_encoder_that_wraps_within_the_range_keeps_the_robot_down_unless_it_counts_turns(
+    tmp_path: Path, zero: int, direction: int
+) -> None:
+    rig = Rig(tmp_path, zero_steps=zero, direction=direction)
+    with pytest.raises(BringUpError, match=r"joint 1 \(servo 1\): its range passes the encoder's zero"):
+        rig.body.start()
+    assert rig.torque_on() == [False] * 4
+    for servo in rig.servos:
+        servo.memory.set("max_angle_limit", 0)
+    sample = rig.body.start()
+    np.testing.assert_allclose(sample.joint_angle, [0.0, 0.1, 0.2, 0.3], atol=1e-3)
+    rig.run(1.0, np.full(4, -0.3))
+    np.testing.assert_allclose(rig.plant.joint_angle(), -0.3, atol=2e-3)
+
+
+def test_references_are_gated_on_the_way_to_the_servos(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, max_speed_rad_s=1.0))
+    rig.body.start()
+    before = rig.body.sample().reference
+    rig.run(0.1, np.full(4, 5.0))
+    sample = rig.body.sample()
+    assert (np.abs(sample.reference - before) <= 6 * 0.02 * 1.0 + 1e-9).all()  # six cycles
+    assert sample.clamped.all()
+    rig.run(3.0, np.full(4, 5.0))
+    np.testing.assert_allclose(rig.body.sample().reference, 1.2)
+    rig.run(0.1, np.array([math.nan, 0.0, 0.0, 0.0]))
+    np.testing.assert_allclose(rig.body.sample().reference, 1.2)
+    assert "a reference that is no number was refused" in rig.body.news()
+
+
+def test_a_pause_between_episodes_is_no_silence_of_the_servos(rig: Rig) -> None:
+    rig.run(0.2, np.zeros(4))
+    rig.clock.sleep(2.0)  # nobody cycles
+    for servo in rig.servos:
+        servo.dead = True
+    rig.body.start()
+    rig.body.cycle()
+    assert not rig.body.sample().lost.any()
+    for servo in rig.servos:
+        servo.dead = False
+    rig.run(0.5, np.zeros(4))
+    assert rig.body.stop_reason is None
+    assert not rig.body.sample().lost.any()
+
+
+def test_a_dead_servo_is_a_lost_joint_and_the_others_go_on(rig: Rig) -> None:
+    rig.servos[1].dead = True
+    wanted = np.array([0.3, 0.0, 0.1, 0.0])
+    rig.run(1.0, wanted)
+    sample = rig.body.sample()
+    assert sample.lost.tolist() == [False, True, False, False]
+    np.testing.assert_allclose(sample.joint_angle[[0, 2, 3]], wanted[[0, 2, 3]], atol=2e-3)
+    assert rig.body.stop_reason is None
+    assert any("joint 2 is lost" in line for line in rig.body.news())
+    rig.servos[1].dead = False
+    rig.run(1.0, wanted)
+    assert not rig.body.sample().lost.any()
+    assert "joints 2 follow again" in rig.body.news()
+    np.testing.assert_allclose(rig.plant.joint_angle(), wanted, atol=2e-3)
+
+
+def test_the_emergency_stop_switches_torque_off_and_holds_until_cleared(rig: Rig) -> None:
+    rig.stop.trip("the key")
+    rig.run(0.1, np.full(4, 0.5))
+    assert rig.torque_on() == [False] * 4
+    rig.run(0.5, np.full(4, 0.5))
+    assert rig.torque_on() == [False] * 4, "a goal would have switched the torque on again"
+    with pytest.raises(BringUpError, match="emergency stop is tripped: the key"):
+        rig.body.start()
+    rig.stop.clear()
+    rig.body.start()
+    assert rig.torque_on() == [True] * 4
+
+
+STOPS: dict[str, tuple[Callable[[Rig], object], str]] = {
+    "too many are lost": (
+        lambda rig: [setattr(rig.servos[k], "dead", True) for k in (0, 2, 3)],
+        "joints 1, 3, 4 are lost",
+    ),
+    "hot": (lambda rig: setattr(rig.servos[2], "temperature_c", 68.0), "joint 3 is too hot"),
+    "runs away": (lambda rig: rig.plant._angle.__setitem__(1, 2.0), "joint 2 is at"),
+    "stalled": (lambda rig: rig.bus.jam(2), "joint 2 is stalled"),
+}
+
+
+@pytest.mark.parametrize("trouble", STOPS)
+def test_what_stops_the_robot_is_latched_and_takes_the_torque_of_those_that_hear(tmp_path: Path, trouble: str) -> None:
+    """With the limits of the shipped settings."""
+    config = build(RunConfig, load_yaml("configs/hardware/sts3215.yaml"), "config")
+    rig = Rig(tmp_path, limits=config.safety)
+    rig.body.start()
+    make, reason = STOPS[trouble]
+    make(rig)
+    if trouble == "runs away":
+        rig.plant.lag_s = 1e3
+    rig.run(3.0, np.full(4, 0.9))
+    assert rig.body.stop_reason is not None and rig.body.stop_reason.startswith(reason)
+    assert rig.stop.tripped
+    assert rig.torque_on() == [servo.dead for servo in rig.servos]
+    said = any("use the hardware stop" in line for line in rig.body.news())
+    assert said == any(servo.dead for servo in rig.servos)
+
+
+def test_without_commands_torque_goes_off(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, command_timeout_s=0.3))
+    rig.body.start()
+    rig.run(0.5, np.zeros(4))
+    assert rig.body.stop_reason is None
+    rig.body.run_until(rig.clock.now() + 0.5)
+    assert rig.body.stop_reason == "no command for 0.3 s (safety.command_timeout_s)"
+    assert rig.torque_on() == [False] * 4
+    assert not rig.stop.tripped
+
+
+def test_a_cable_that_is_pulled_and_put_back(rig: Rig) -> None:
+    rig.run(0.3, np.zeros(4))
+    rig.bus.unplugged = True
+    rig.run(1.0, np.full(4, 0.5))
+    assert rig.body.port_gone
+    assert rig.body.stop_reason is None
+    rig.bus.unplugged = False
+    rig.run(2.0, np.full(4, 0.4))
+    assert not rig.body.port_gone
+    np.testing.assert_allclose(rig.body.sample().joint_angle, 0.4, atol=2e-3)
+    news = rig.body.news()
+    assert "the port is gone" in news
+    assert any(line.startswith("the port is back after") for line in news)
+    rig.bus.unplugged = True
+    rig.run(4.0, np.full(4, 0.5))
+    assert rig.body.stop_reason == "the port has been gone for 3 s"
+    assert rig.torque_on() == [True] * 4, "nobody can reach them"
+    assert rig.body.torque_off_owed
+    rig.bus.unplugged = False
+    rig.run(0.5, np.full(4, 0.5))
+    assert rig.torque_on() == [False] * 4
+    assert not rig.body.torque_off_owed
+    assert "torque is off in all joints now" in rig.body.news()
+
+
+@pytest.mark.parametrize("what", ["port", "servo"])
+def test_what_was_away_when_the_robot_stopped_is_switched_off_when_it_is_back(rig: Rig, what: str) -> None:
+    rig.bus.unplugged = what == "port"
+    rig.servos[1].dead = what == "servo"
+    rig.run(0.3, np.full(4, 0.2))
+    rig.stop.trip("the key")
+    rig.run(0.3, np.zeros(4))
+    assert rig.body.stop_reason is not None and rig.body.torque_off_owed
+    assert rig.torque_on() == [what == "port", True, what == "port", what == "port"]
+    rig.bus.unplugged = rig.servos[1].dead = False
+    rig.run(1.0, np.zeros(4))
+    assert rig.torque_on() == [False] * 4
+
+
+def test_a_latch_that_cannot_be_written_keeps_the_robot_down_and_stops_nobody_from_stopping(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    rig = Rig(folder)
+    rig.body.start()
+    shutil.rmtree(folder)
+    rig.servos[2].temperature_c = 68.0
+    rig.run(0.3, np.zeros(4))
+    assert rig.body.stop_reason is not None and "too hot" in rig.body.stop_reason
+    assert rig.torque_on() == [False] * 4
+    assert any("could not be latched" in line for line in rig.body.news())
+    with pytest.raises(BringUpError, match="cannot be written"):
+        Rig(folder).body.start()
+
+
+def test_a_servo_that_starts_anew_in_mid_run_follows_from_where_it_is_with_the_torque_of_the_run(
+    tmp_path: Path,
+) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, torque_limit=0.3, max_speed_rad_s=1.0))
+    rig.body.start()
+    rig.run(0.5, np.zeros(4))
+    servo = rig.servos[1]
+    servo.supply_v = 1.0
+    rig.run(0.6, np.zeros(4))
+    rig.plant._angle[1] = -1.0  # somebody moves the limp joint
+    servo.supply_v = 12.0
+    rig.run(0.5, np.zeros(4))
+    torque, angles = set(), [float(rig.plant.joint_angle()[1])]
+    for _ in range(100):
+        rig.run(0.02, np.zeros(4), period_s=0.02)
+        angles.append(float(rig.plant.joint_angle()[1]))
+        if rig.torque_on()[1]:
+            torque.add(servo.memory.get("torque_limit"))
+    assert torque == {300}
+    assert np.abs(np.diff(angles)).max() < 0.03, "1 rad/s and 20 ms a look"
+    assert angles[-1] == pytest.approx(0.0, abs=0.01)
+    assert rig.body.stop_reason is None
+
+
+def test_a_servo_that_was_missing_at_the_start_is_checked_and_follows_when_it_comes(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, torque_limit=0.3, max_speed_rad_s=1.0))
+    rig.servos[3].dead = True
+    assert rig.body.start().lost.tolist() == [False] * 3 + [True]
+    rig.run(0.1, np.zeros(4))
+    assert rig.body.sample().lost[3]
+    rig.run(1.0, np.full(4, -0.5))
+    rig.servos[3].memory.set("mode", 1)
+    rig.servos[3].dead = False
+    rig.run(0.5, np.full(4, -0.5))
+    assert not rig.torque_on()[3]
+    assert sum("is in mode 1; expected 0, position: it stays limp" in line for line in rig.body.news()) == 1
+    rig.servos[3].memory.set("mode", 0)
+    rig.run(0.2, np.full(4, -0.5))
+    assert 0.0 < rig.plant.joint_angle()[3] < 0.3, "no jump from 0.3 to -0.5"
+    rig.run(1.5, np.full(4, -0.5))
+    assert rig.plant.joint_angle()[3] == pytest.approx(-0.5, abs=0.01)
+    assert rig.servos[3].memory.get("torque_limit") == 300
+
+
+def test_a_joint_that_answers_late_and_is_far_outside_its_range_gets_no_torque(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path)
+    rig.plant._angle[0] = 2.5
+    rig.bus.advance_to(rig.clock.now() + 0.1)
+    rig.servos[0].dead = True
+    read_block = rig.driver.read_block
+
+    def revive(ids: Sequence[int], *names: str, **more: Any) -> BlockRead:
+        if len(ids) == len(rig.servos):
+            rig.servos[0].dead = False  # silent as often as it was looked for, there when all are read
+        return read_block(ids, *names, **more)
+
+    monkeypatch.setattr(rig.driver, "read_block", revive)
+    rig.body.start()
+    for _ in range(20):
+        rig.run(0.05, np.zeros(4), period_s=0.05)
+        assert not rig.torque_on()[0]
+    assert rig.plant.joint_angle()[0] == pytest.approx(2.5, abs=1e-3)
+    assert rig.body.stop_reason is not None and rig.body.stop_reason.startswith("joint 1 is at 2.5")
+
+
+TROUBLE: dict[str, tuple[Callable[[Rig], object], str]] = {
+    "mode": (lambda rig: rig.servos[2].memory.set("mode", 3), r"3 \(servo 3\) is in mode 3; expected 0, position"),
+    "limits": (
+        lambda rig: rig.servos[2].memory.set("max_angle_limit", 2100),
+        r"joint 3 \(servo 3\) has angle limits 0 to 2100; expected at least 1266 to 2830",
+    ),
+    "model": (
+        lambda rig: rig.servos[2].memory.set("model", 2825), r"joint 3 \(servo 3\) says it is model 2825; expected 777"
+    ),
+    "hot": (lambda rig: setattr(rig.servos[2], "temperature_c", 90.0), "too hot"),
+    "out of range": (
+        lambda rig: rig.plant._angle.__setitem__(2, 2.5),
+        r"joint 3 \(servo 3\): it is at .* outside its range -1.2 to 1.2 by more than 0.2: bend",
+    ),
+    "servo missing": (
+        lambda rig: setattr(rig.servos[2], "dead", True), r"joints 3 \(servo 3\) do not answer; at most 0"
+    ),
+    "stop tripped": (lambda rig: rig.stop.trip("test"), "emergency stop is tripped: test"),
+    "latch not writable": (lambda rig: setattr(rig.stop, "latch", Path("/none/estop")), "cannot be written"),
+    "interrupted": (lambda rig: None, "not now"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_torque_that_was_on_goes_off_where_the_way_up_fails(tmp_path: Path, trouble: str) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, max_lost_joints=0))
+    for servo in rig.servos:  # a process that died has left them so
+        servo.memory.set("torque_enable", 1)
+    make, message = TROUBLE[trouble]
+    make(rig)
+    assert rig.torque_on() == [True] * 4
+    with pytest.raises(BringUpError, match=message):
+        rig.body.start(lambda: "not now" if trouble == "interrupted" else None)
+    assert rig.torque_on() == [False, False, trouble == "servo missing", False]
+    assert not any("torque" in line for line in rig.body.news()), "a servo that never answered is not waited for"
+
+
+def test_a_broken_encoder_is_a_lost_joint_that_gets_no_goals_and_whose_angle_is_not_believed(rig: Rig) -> None:
+    rig.run(0.3, np.full(4, 0.2))
+    rig.servos[1].encoder_broken = True
+    rig.run(0.1, np.full(4, 0.25))
+    goal = rig.servos[1].memory.get("goal_position")
+    rig.run(0.6, np.full(4, 0.5))
+    sample = rig.body.sample()
+    assert sample.lost.tolist() == [False, True, False, False]
+    assert sample.joint_angle[1] == pytest.approx(0.2, abs=0.01)
+    assert rig.servos[1].memory.get("goal_position") == goal
+    assert any("joint 2: encoder" in line for line in rig.body.news())
+
+
+def test_an_overloaded_servo_counts_as_lost_until_it_can_move_again(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, stall=StallLimits(time_s=60.0)))
+    rig.body.start()
+    rig.bus.jam(2)
+    rig.run(4.0, np.full(4, 0.9))
+    assert rig.body.stop_reason is None
+    assert rig.body.sample().lost[1]
+    rig.bus.jam(2, False)
+    rig.run(1.0, np.full(4, -0.2))
+    assert not rig.body.sample().lost.any()
+    np.testing.assert_allclose(rig.plant.joint_angle(), -0.2, atol=0.01)
+
+
+def test_a_gait_that_swings_about_a_jammed_joint_s_angle_does_not_hide_the_stall(tmp_path: Path) -> None:
+    """The load is at its limit but for the moments in which the reference passes the joint; others swing along."""
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.run(1.0, np.zeros(4))
+    for beat in range(100):
+        if beat == 27:  # about the middle of its swing
+            rig.bus.jam(2)
+        rig.run(0.1, np.full(4, 0.7 * np.sin(2.4 * 0.1 * beat)), 0.02)
+        if rig.body.stop_reason is not None:
+            break
+    assert beat > 35
+    assert rig.body.stop_reason is not None and rig.body.stop_reason.startswith("joint 2 is stalled")
+
+
+@pytest.mark.parametrize("how", ["a reason", "Ctrl-C", "the emergency stop"])
+def test_the_way_up_can_be_interrupted_at_any_moment(tmp_path: Path, how: str) -> None:
+    for after in range(0, 60, 6):
+        rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=1.0))
+        rig.stop.clear()
+        questions, asked_s = 0, math.inf
+
+        def enough(rig: Rig = rig, limit: int = after) -> str | None:
+            nonlocal questions
+            nonlocal asked_s
+            questions += 1
+            if questions <= limit:
+                return None
+            asked_s = min(asked_s, rig.clock.now())
+            if how == "Ctrl-C":
+                raise KeyboardInterrupt
+            if how == "the emergency stop":
+                rig.stop.trip("the key")
+                return None
+            return "the policy has gone"
+
+        with pytest.raises((BringUpError, KeyboardInterrupt), match=r"^$|the policy has gone|the key"):
+            rig.body.start(enough)
+        assert rig.torque_on() == [False] * 4, after
+        assert rig.clock.now() - asked_s < 0.1
+
+
+def test_one_per_cent_of_lost_and_of_spoiled_packets_hurts_nobody(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, faults=WireFaults(lost=0.01, corrupted=0.01, seed=3))
+    rig.body.start()
+    for k in range(50):
+        rig.run(0.1, np.full(4, 0.3 * math.sin(0.3 * k)))
+    assert rig.body.stop_reason is None
+    assert not rig.body.sample().lost.any()
+    np.testing.assert_allclose(rig.body.sample().joint_angle, 0.3 * math.sin(0.3 * 49), atol=0.02)
+    assert rig.bus.faults.counts["lost"] + rig.bus.faults.counts["corrupted"] > 10

@@ -1,0 +1,316 @@
+"""The real robot as an env: Gymnasium's own checks, the same spaces, and the same progress as in simulation."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import snake_gym  # noqa: F401  registers
+from benchmarks.sim_to_real import OPEN, course
+from snake_gym.config import ConfigError, build, dump_yaml
+from snake_gym.emulator.robot import emulate
+from snake_gym.envs import SnakeVectorEnv
+from snake_gym.hardware.guard.body import BodySample, BringUpError
+from snake_gym.hardware.guard.checks import SafetyLimits
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
+from snake_gym.hardware.pose.udp_json import UdpJson
+from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig, connect
+from snake_gym.hardware.robot.real_env import RealSnakeEnv
+from snake_gym.hardware.robot.robot_loop import Contract, CourseConfig
+from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, open_loop
+from snake_gym.interface.actions import ActionConfig, ActionDecoder
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.policy_file import load_policy
+from snake_gym.interface.policy_writing import write_policy
+from snake_gym.robot.measurement import centre_offset, chain_angles
+from snake_gym.robot.presets import RESILIENT_SERVO
+
+POLICY = "agents/pretrained/resilient_servo_locked_joints"
+TARGETS = ((2.0, 0.0), (3.0, 1.5), (1.5, 2.5), (0.0, 1.0), (2.0, 0.0), (5.0, 1.0), (8.0, 4.0), (14.0, 8.0))
+WAVE = 0.6 * np.sin(0.5236 * np.arange(9))
+UNCLAMPED = dict(zip(("max_speed_rad_s", "max_acceleration_rad_s2"), OPEN, strict=True))
+
+
+@pytest.fixture
+def latch(tmp_path: Path) -> Path:
+    return tmp_path / "estop"
+
+
+def make(latch: Path, **settings: Any) -> RealSnakeEnv:
+    connection = {"latch": str(latch), **settings.pop("connection", {})}
+    env = gym.make("SnakeGym/Real-v0", connection=connection, **settings).unwrapped
+    assert isinstance(env, RealSnakeEnv)
+    return env
+
+
+def test_gymnasium_s_checker_has_nothing_to_say(latch: Path) -> None:
+    env = make(latch, time_limit_s=2.0)
+    check_env(env, skip_render_check=True, skip_close_check=True)
+    env.close()
+    env.close()
+
+
+def test_spaces_and_observations_are_those_of_the_simulated_env(latch: Path) -> None:
+    real = make(latch, action={"kind": "residual", "controller": {"kind": "cc"}}, course={"targets": TARGETS[:1]})
+    simulated = gym.make(
+        "SnakeGym/Waypoints-v0", action={"kind": "residual", "controller": {"kind": "cc"}},
+        course={"kind": "list", "targets": TARGETS[:1]}, start={"amplitude_rad": 0.0, "random": False},
+        faults={"n_max": 0},
+    )  # fmt: skip
+    assert real.observation_space == simulated.observation_space
+    assert real.action_space == simulated.action_space
+    first, _ = real.reset()
+    expected, _ = simulated.reset(seed=0)
+    # An emulated robot starts with its head at the origin, the simulated one with its centre there.
+    moved = [real.loop.layout.fields["distance"].columns.start]
+    np.testing.assert_allclose(np.delete(first, moved), np.delete(expected, moved), atol=2e-3)
+    real.close()
+
+
+def play(env: gym.Env[Any, Any]) -> Iterator[dict[str, Any]]:
+    """The infos of an episode of the shipped policy."""
+    policy, (obs, _) = load_policy(POLICY), env.reset(seed=0)
+    done = False
+    while not done:
+        action, _ = policy.predict(obs)
+        obs, _, terminated, truncated, info = env.step(action)
+        yield info
+        done = terminated or truncated
+    env.close()
+
+
+def progress_in_simulation(targets: list[list[float]], seconds: float) -> float:
+    plays_in = load_policy(POLICY).env_config
+    env = gym.make(
+        "SnakeGym/Waypoints-v0", action=dict(plays_in["action"]), observation=dict(plays_in["observation"]),
+        course={"kind": "list", "targets": targets}, time_limit_s=seconds, faults={"n_max": 0},
+        start={"amplitude_rad": 0.6, "phase_shift_rad": 0.5236, "random": False},
+    )  # fmt: skip
+    return float(list(play(env))[-1]["progress_m"])
+
+
+def progress_on_servos(latch: Path, targets: list[list[float]], seconds: float, safety: Any) -> float:
+    # The head is where it has to be for the centre of mass to lie at the origin.
+    offset = centre_offset(RESILIENT_SERVO, chain_angles(WAVE[None], np.zeros(1)))[0]
+    emulated = {"joint_angle_rad": WAVE.tolist(), "point_xy_m": (-offset).tolist(), "solid": False}  # as in simulation
+    env = make(
+        latch, policy=POLICY, course={"targets": targets}, safety=safety, time_limit_s=seconds,
+        connection={"port": "memory", "emulated": emulated},
+    )  # fmt: skip
+    for info in play(env):
+        assert info["sample_age_s"] < 0.02
+    assert info["stop_reason"] == ""
+    return float(info["progress_m"])
+
+
+@pytest.mark.parametrize(("n_courses", "seconds"), [(1, 12.0), pytest.param(8, 60.0, marks=pytest.mark.slow)])
+def test_the_shipped_policy_makes_the_same_progress_through_driver_and_bytes(
+    latch: Path, n_courses: int, seconds: float
+) -> None:
+    """Ratio of sums: a turn taken a moment later leads another way, by up to 2 % in a single course. In real time,
+    through a pseudo terminal, it takes an idle machine: ``benchmarks/sim_to_real.py --port pty``."""
+    courses = [course(seed) for seed in range(n_courses)]
+    made = sum(progress_on_servos(latch, targets, seconds, UNCLAMPED) for targets in courses)
+    expected = sum(progress_in_simulation(targets, seconds) for targets in courses)
+    assert expected > 0.3 * seconds * n_courses
+    assert made == pytest.approx(expected, rel=0.03)
+
+
+def test_history_and_velocity_are_those_of_the_steps_before(latch: Path) -> None:
+    columns = ["joint_angle", "body_velocity", "heading_error", "remaining_time", "pose_valid", "distance"]
+    settings = {"observation": {"columns": columns, "history": 3}, "action": {"kind": "gait"}}
+    env = make(latch, time_limit_s=2.0, connection={"port": "memory"}, **settings)
+    assert env.observation_space.shape == (3 * 16,)
+    for _ in range(2):
+        obs, _ = env.reset()
+        steps, truncated = deque([obs[:16]] * 3, maxlen=3), False
+        while not truncated:
+            np.testing.assert_array_equal(obs, np.concatenate(list(steps)[::-1]))
+            obs, _, _, truncated, _ = env.step(np.full(env.action_space.shape, 0.5, np.float32))
+            steps.append(obs[:16])
+        assert np.abs(env.loop.layout.read(obs[None], "body_velocity")).max() > 1e-3
+    env.close()
+
+
+def test_options_of_a_reset_are_targets(latch: Path) -> None:
+    env = make(latch, time_limit_s=2.0)
+    for options, message in (
+        ({"target": [[1, 0]]}, r"options has the key 'target'; expected one of targets; did you mean 'targets'\?"),
+        ({"targets": []}, "expected a list of at least 1"),
+        ({"targets": [1.0, 0.0]}, r"targets\[0\] is 1.0; expected a list of 2"),
+        (3, "options is 3; expected None or a dict"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            env.reset(options=options)  # type: ignore[arg-type]
+    assert env.loop.measurement is None  # refused before the robot is brought up
+    env.reset(options={"targets": np.array([[2.0, 0.0], [3.0, 1.0]])})
+    assert env.loop.course.targets_xy.tolist() == [[2.0, 0.0], [3.0, 1.0]]
+    env.reset(options={"lerobot_new_rollout": True})
+    env.close()
+
+
+NOT_HERE = {
+    "Waypoints": ({"course": {"lookahead": 2}}, "next_target_1, next_target_2"),
+    "ObstacleField": ({}, "contact_force, range"),
+}
+
+
+@pytest.mark.parametrize("task", NOT_HERE)
+def test_what_a_policy_was_shown_and_no_real_robot_shows_is_refused_at_the_start(
+    latch: Path, tmp_path: Path, task: str
+) -> None:
+    settings, columns = NOT_HERE[task]
+    env = SnakeVectorEnv(f"SnakeGym/{task}-v0", 2, config=settings)
+    layer = np.zeros((env.core.decoder.size, env.core.layout.size)), None
+    file = write_policy(tmp_path / "policy", env, [layer])
+    opened = len(os.listdir("/proc/self/fd"))
+    point = env.core.task.tracked_point
+    expected = rf"^the observation shows {columns}.*, which a real robot does not tell; expected .*joint_angle"
+    with pytest.raises(ConfigError, match=expected):
+        make(latch, policy=str(file), course={"tracked_point": point})
+    assert len(os.listdir("/proc/self/fd")) == opened
+    if task == "Waypoints":
+        with pytest.raises(ConfigError, match=rf"^the observation shows {columns}, which a real robot does"):
+            make(latch, observation={"columns": ["standard", *columns.split(", ")]})
+
+
+def test_a_stop_ends_the_episode_and_forbids_the_next(latch: Path) -> None:
+    env = make(latch)
+    env.reset()
+    env.step(env.action_space.sample())
+    EmergencyStop(latch).trip("test")
+    with pytest.warns(UserWarning, match="emergency stop: test"):
+        _, _, terminated, truncated, info = env.step(env.action_space.sample())
+    assert (terminated, truncated) == (False, True)
+    assert "emergency stop: test" in info["stop_reason"]
+    with pytest.raises(BringUpError, match="emergency stop"):
+        env.reset()
+    EmergencyStop(latch).clear()
+    env.reset()
+    env.close()
+
+
+def test_a_lost_pose_degrades_and_holds_but_does_not_crash(latch: Path) -> None:
+    env = make(latch, loop={"pose_timeout_s": 1.0}, course={"targets": TARGETS})
+    env.reset()
+    for _ in range(5):
+        env.step(np.full(9, 0.2, np.float32))
+    env.loop.pose.lost = True  # type: ignore[attr-defined]
+    infos = [env.step(np.full(9, -0.4, np.float32))[4] for _ in range(12)]
+    assert not infos[0]["pose_valid"]
+    assert not infos[2]["held"]
+    assert infos[-1]["held"]
+    np.testing.assert_array_equal(infos[-1]["wanted_reference_rad"], infos[-2]["wanted_reference_rad"])
+    assert infos[-1]["stop_reason"] == ""
+    env.loop.pose.lost = False  # type: ignore[attr-defined]
+    env.step(np.zeros(9, np.float32))
+    assert not env.step(np.zeros(9, np.float32))[4]["held"]
+    env.close()
+
+
+@pytest.mark.parametrize("bad", [np.full(9, np.nan), np.zeros(4)])
+def test_a_bad_action_is_an_error_that_names_it(latch: Path, bad: np.ndarray) -> None:
+    env = make(latch)
+    env.reset()
+    with pytest.raises(ValueError, match="action"):
+        env.step(bad)
+    env.close()
+
+
+def test_keyword_settings_are_laid_over_a_config(latch: Path) -> None:
+    config = {"connection": {"latch": str(latch)}, "course": {"radius_m": 0.3}}
+    env = RealSnakeEnv(config=config, course={"tracked_point": "head"})
+    assert (env.config.course.radius_m, env.config.course.tracked_point) == (0.3, "head")
+    env.close()
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'corse'.*did you mean 'course'"):
+        RealSnakeEnv(config=config, corse={})
+
+
+def test_the_period_that_is_proposed_for_a_slow_wire_fits(latch: Path) -> None:
+    connection = {"servo_model": "SM8524BL", "baud": 115_200}
+    env = make(latch, connection={**connection, "period_s": 0.03}, course={"targets": TARGETS})
+    env.reset()
+    for k in range(30):
+        info = env.step(np.full(9, 0.2 * np.sin(0.5 * k), np.float32))[4]
+        assert info["news"] == ()
+        assert not info["lost_joints"].any()
+        assert info["sample_age_s"] < 0.04
+    counters = env.loop.body.bus.counters  # type: ignore[attr-defined]
+    assert (counters.missing, counters.retries, counters.late) == (0, 0, 0)
+    env.close()
+
+
+def test_a_policy_drives_the_robot_that_is_named_and_every_servo_gets_its_own_speed_limit(latch: Path) -> None:
+    actuator = replace(RESILIENT_SERVO.actuator, speed_limit_rad_s=(0.5,) * 8 + (6.0,))
+    dump_yaml(replace(RESILIENT_SERVO, actuator=actuator), latch.parent / "mine.yaml")
+    env = make(latch, policy=POLICY, robot=str(latch.parent / "mine.yaml"))
+    env.reset()
+    env.step(np.zeros(env.action_space.shape, np.float32))
+    told = env.loop.body.bus.read_block(range(1, 10), "goal_speed").values  # type: ignore[attr-defined]
+    assert [values["goal_speed"] for values in told.values()] == [326] * 8 + [3911]
+    env.close()
+
+
+def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path) -> None:
+    connection = ConnectionConfig(port="pty", latch=str(latch))
+    contract = action_contract(ActionConfig(), RESILIENT_SERVO, CourseConfig())
+    limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0)
+    loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits), emulate)
+    assert connected.emulated is not None
+    try:
+        for _ in range(20):  # on a busy machine a servo of this process may miss its turn
+            with contextlib.suppress(BringUpError):
+                loop.reset()
+                break
+        loop.step(np.full(9, 0.6))  # the joints are still on their way when it ends
+        samples: list[BodySample] = []
+        connected.body.watch = samples.append
+        for _ in range(20):
+            samples.clear()
+            time.sleep(0.8)  # longer than command_timeout_s
+            try:
+                loop.reset()
+            except BringUpError:
+                continue
+            assert samples, "it has been looked at"
+            answered = samples[-1].health.answered
+            assert loop.measurement is not None
+            with connected.emulated.lock:
+                angle = connected.emulated.plant.joint_angle().copy()
+            np.testing.assert_allclose(loop.measurement.joint_angle[0, answered], angle[answered], atol=0.02)
+            ends = {loop.step(np.zeros(9)).stop_reason for _ in range(3)}
+            if ends == {None}:
+                break
+        else:
+            raise AssertionError("it did not stay up once in twenty times")
+    finally:
+        connected.close()
+
+
+def test_what_cannot_be_opened_leaves_nothing_open(latch: Path) -> None:
+    free = UdpJson(port=0)
+    free.close()
+    settings = {"kind": "udp_json", "udp_port": free.port}
+    decoder = ActionDecoder(ActionConfig(), RESILIENT_SERVO)
+    layout = ObservationLayout(RESILIENT_SERVO, decoder.size, decoder.has_phase, "centre", reveal_faults=True)
+    connection = ConnectionConfig(port="pty", latch=str(latch), pose=build(PoseConfig, settings, "pose"))
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ConfigError, match="which joints are failed"):
+        open_loop(Contract(decoder, layout, RESILIENT_SERVO), LoopSettings(connection=connection), emulate)
+    assert len(os.listdir("/proc/self/fd")) == before
+    taken = UdpJson(port=free.port)
+    with pytest.raises(ConfigError, match=rf"pose.udp_port {free.port}: cannot listen"):
+        connect(connection, SafetyLimits(), RESILIENT_SERVO, emulate)
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    taken.close()

@@ -1,0 +1,86 @@
+"""Settings of the robot that are refused before anything moves: one line that names them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from snake_gym.config import ConfigError, build
+from snake_gym.controllers.tuned import tuned_file
+from snake_gym.emulator.robot import emulate
+from snake_gym.hardware.robot.real_env import RealSnakeEnv
+from snake_gym.hardware.robot.run_config import RunConfig, open_loop, plan_run
+
+PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
+POLICY = "agents/pretrained/resilient_servo_locked_joints"
+SPATIAL = {"robot": "configs/robot/spatial/snake_robot_iii.yaml", "connection": {"servo_model": "SM8524BL"}}
+RECKONED = {"servo_model": "SM8524BL", "pose": {"kind": "dead_reckoning"}}
+MULTIMODAL = {"kind": "residual", "controller": {"kind": "multimodal", "mode": "SWL"}}
+
+
+def task(name: str, **more: Any) -> dict[str, Any]:
+    return {"task": {"id": f"SnakeGym/{name}-v0", **more}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "fragment"),
+    [
+        ({"connection": {"port": "/dev/none"}}, "calibration is missing"),
+        ({"connection": {"baud": 1_000_001}}, "nearest: 1000000"),
+        ({"connection": {"pose": {"kind": "trueth"}}}, "truth"),
+        ({"connection": {"emulated": {"joint_angle_rad": [0.0]}}}, "expected 9"),
+        ({"connection": {"servo_model": "SM8524BL", "baud": 115_200}}, "expected >= 0.03: 9 servos at 115200 baud"),
+        ({"connection": {"period_s": 0.3}}, "period_s is 0.3; expected <= 0.2, the control period"),
+        ({"safety": {"max_voltage_v": 5.0}}, "min_voltage_v is 9 and max_voltage_v 5; expected min < max"),
+        ({"safety": {"max_lost_joints": 9}}, "expected fewer than the 9 joints of resilient_servo"),
+        ({"safety": {"max_temperature_c": 1e9}}, "max_temperature_c is"),
+        ({"safety": {"runaway_rad": 1e9}}, "runaway_rad is"),
+        ({"safety": {"lost_after_s": 1e9}}, "lost_after_s is"),
+        ({"safty": {}}, "did you mean 'safety'"),
+        ({"robot": "resilient"}, "expected 'position'"),
+        ({"course": {"targets": []}}, "targets is []; expected a list of at least 1"),
+        ({"policy": POLICY, "course": {"tracked_point": "head"}}, "expected 'centre', as the policy"),
+        ({"policy": POLICY, "robot": "robo_conda"}, "policy for n_links 10"),
+        ({"policy": POLICY, "action": {"kind": "joint_reference"}}, "action is set beside policy"),
+        ({"policy": POLICY, "observation": {"history": 2}}, "observation is set beside policy"),
+        ({"observation": {"privileged": ["true_velocity"]}}, "privileged is [true_velocity]; expected none"),
+        ({"task": {}}, "task.id is missing"),
+        (task("PathFolow"), "did you mean 'SnakeGym/PathFollow-v0'"),
+        (task("PathFollow", faults={}), "task.faults is set, which a real robot's task does not have"),
+        (task("PathFollow", reward={"energy": -1.0}), "task.reward.energy is -1; expected 0"),
+        (task("ObstacleField"), "task.field.kind is 'pegboard'; expected 'list'"),
+        (task("Escape"), "expected 'list': a real robot's map is given"),
+        (SPATIAL | task("Terrain"), "expected one kind, but not a pole"),
+        (SPATIAL | {"action": {"kind": "residual", "controller": {"kind": "cc"}}}, "which is for planar robots"),
+        (SPATIAL | {"action": MULTIMODAL, "connection": RECKONED}, "planar robots; expected udp_json or april_tags"),
+    ],
+)
+def test_settings_of_the_env(tmp_path: Path, settings: dict[str, Any], fragment: str) -> None:
+    connection = {"latch": str(tmp_path / "estop"), **settings.get("connection", {})}
+    with pytest.raises(ConfigError, match=re.escape(fragment)) as caught:
+        RealSnakeEnv(**{**settings, "connection": connection})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "fragment"),
+    [
+        ({"policy": "ccc"}, "did you mean 'cc'?"),
+        ({"policy": str(PRETRAINED)}, f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_"),
+        ({"policy": f"{PRETRAINED}/resilient_servo_locked_joint"}, "does not exist; did you mean"),
+        ({"policy": "agents/none.json"}, "expected a policy.json, its folder, the folder of a run"),
+        ({"policy": "resilient_servo_loked_joints"}, "did you mean 'resilient_servo_locked_joints'?"),
+        ({"policy": "cc", "controller": {"kind": "cpg"}}, "policy is 'cc', but controller.kind is 'cpg'; expected one"),
+        ({"policy": "cc", "controller": {"tuned": "cpg"}}, "but controller.tuned is 'cpg'; expected one"),
+        ({"policy": str(tuned_file("resilient_servo", "cc")), "controller": {"kind": "cpg"}}, "expected one"),
+        ({"controller": {"tuned": "cc"}, "robot": "resilient"}, "--robot resilient"),
+        ({"policy": "cc", "connection": {"port": "/dev/none"}}, "calibration is missing"),
+    ],
+)
+def test_settings_of_a_run(settings: dict[str, Any], fragment: str) -> None:
+    config = build(RunConfig, settings, "settings")
+    with pytest.raises(ConfigError, match=re.escape(fragment)):
+        open_loop(plan_run(config).contract, config, emulate)

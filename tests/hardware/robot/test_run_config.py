@@ -1,0 +1,108 @@
+"""What a run makes of its settings, and what it says where they name nothing that is there; its course."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from snake_gym.controllers import resolve_controller
+from snake_gym.controllers.tuned import tuned_file
+from snake_gym.emulator.robot import emulate
+from snake_gym.hardware.guard.body import BringUpError
+from snake_gym.hardware.pose.udp_json import UdpJson
+from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig, make_pose
+from snake_gym.hardware.robot.robot_loop import CourseConfig, LoopConfig, MeasuredCourse
+from snake_gym.hardware.robot.run_config import RunConfig, open_loop, plan_run
+from snake_gym.robot.measurement import Measurement
+from snake_gym.robot.presets import RESILIENT_SERVO
+
+PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
+
+
+def test_a_shipped_policy_runs_by_its_name() -> None:
+    assert plan_run(RunConfig(policy="resilient_servo_path")).contract.robot == RESILIENT_SERVO
+
+
+def test_the_truth_of_another_process_is_refused_with_the_kinds_that_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"one of dead_reckoning, .* \(for a robot of `emulate`: --pose udp"):
+        make_pose(ConnectionConfig(), RESILIENT_SERVO, None)
+
+
+def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> None:
+    free = UdpJson(port=0)
+    free.close()
+    pose = PoseConfig("udp_json", udp_port=free.port)
+    config = RunConfig(
+        policy="cc", connection=ConnectionConfig(latch=str(tmp_path / "estop"), pose=pose),
+        loop=LoopConfig(first_pose_timeout_s=0.5),
+    )  # fmt: skip
+    loop, connected = open_loop(plan_run(config).contract, config, emulate)
+    try:
+        with pytest.raises(
+            BringUpError, match=rf"no pose within 0\.5 s: nothing arrives on UDP 127\.0\.0\.1:{free.port}"
+        ):
+            loop.reset()
+    finally:
+        connected.close()
+
+
+def test_the_gait_that_was_tuned_for_the_robot_plays() -> None:
+    plan = plan_run(RunConfig(controller={"tuned": "fault_aware"}))
+    assert plan.contract.decoder.config.controller == resolve_controller({"tuned": "fault_aware"}, spec=RESILIENT_SERVO)
+    assert (plan.name, plan.notes) == ("fault_aware", ())
+    both = plan_run(RunConfig(policy="fault_aware", controller={"tuned": "fault_aware", "coupling": 0.2}))
+    assert both.contract.decoder.config.controller["coupling"] == 0.2
+
+
+def test_a_controller_by_name_plays_as_tuned_for_the_robot_or_says_that_it_is_not() -> None:
+    named, tuned = (plan_run(RunConfig(**told)) for told in ({"policy": "cc"}, {"controller": {"tuned": "cc"}}))
+    assert named.contract.decoder.config.controller == tuned.contract.decoder.config.controller
+    own = load_yaml(tuned_file("resilient_servo", "cc"))["controller"]
+    assert named.contract.decoder.config.controller["amplitude_rad"] == own["amplitude_rad"]
+    assert named.notes == ()
+    slower = plan_run(RunConfig(policy="cc", controller={"frequency_rad_s": 2.0})).contract.decoder.config.controller
+    assert (slower["frequency_rad_s"], slower["amplitude_rad"]) == (2.0, own["amplitude_rad"])
+    (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/heavy_head.yaml")).notes
+    assert note.startswith("cc plays without settings tuned for heavy_head")
+
+
+def test_what_was_made_for_another_robot_or_task_is_noted(tmp_path: Path) -> None:
+    heavy: dict[str, Any] = {"preset": "resilient_servo", "link_mass_kg": 1.5}
+    changed = "plays on a changed resilient_servo: link_mass_kg 1.5 for 1"
+    assert plan_run(RunConfig(controller={"tuned": "cc"}, robot=heavy)).notes == (changed,)
+    assert plan_run(RunConfig(policy="resilient_servo_locked_joints", robot=heavy)).notes == (changed,)
+    content = load_yaml(tuned_file("resilient_servo", "cc"))
+    content["tuning"]["env_id"] = "SnakeGym/ObstacleField-v0"
+    dump_yaml(content, tmp_path / "cc.yaml")
+    (note,) = plan_run(RunConfig(policy=str(tmp_path / "cc.yaml"))).notes
+    assert note.startswith("tuned in SnakeGym/ObstacleField-v0; here it visits targets")
+
+
+ACTION = np.zeros((1, RESILIENT_SERVO.n_joints))
+
+
+def at(x: float, y: float, valid: bool = True) -> Measurement:
+    joints = np.zeros((1, RESILIENT_SERVO.n_joints))
+    return Measurement(joints, joints, np.array([[x, y]]), np.zeros(1), np.array([valid]))
+
+
+def test_progress_and_targets_follow_the_measured_head() -> None:
+    course = MeasuredCourse(CourseConfig(((1.0, 0.0), (1.0, 1.0)), 0.1, "head"), RESILIENT_SERVO)
+    assert np.isnan(course.distance_m)
+    course.begin(at(0.0, 0.0))
+    assert course.distance_m == pytest.approx(1.0)
+    assert course.advance(at(0.5, 0.0), ACTION) == (pytest.approx(0.5), False)
+    assert course.advance(at(0.5, 0.0, valid=False), ACTION) == (0.0, False)
+    made, reached = course.advance(at(0.95, 0.0), ACTION)
+    assert (round(made, 9), reached) == (0.45, True)
+    np.testing.assert_array_equal(course.goal().target_xy_w, [[1.0, 1.0]])
+    assert course.distance_m == pytest.approx(np.hypot(0.05, 1.0))
+    course.advance(at(1.0, 0.95), ACTION)
+    assert course.complete
+    assert not course.goal().active[0]
+    assert course.advance(at(3.0, 3.0), ACTION) == (0.0, False)
+    assert course.progress_m == pytest.approx(0.95 + np.hypot(0.05, 1.0) - 0.05)
