@@ -10,8 +10,9 @@ import math
 from typing import Literal, NamedTuple
 
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.spatial.spec import AnyRobot, FrameSpec, SpatialSpec, Triple
+from snake_gym.spatial.spec import FrameSpec, SpatialSpec, Triple
 
+AnyRobot = RobotSpec | SpatialSpec
 ORIGIN: Triple = (0.0, 0.0, 0.0)
 ShapeKind = Literal["capsule", "cylinder", "box", "wheel"]
 

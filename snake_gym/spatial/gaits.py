@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,11 +215,10 @@ class Multimodal(Gait):
     """
 
     spatial = True
+    modes = MODES
 
-    def __init__(self, config: MultimodalConfig, spec: Any, per_world: PerWorld | None = None) -> None:
-        if not isinstance(spec, SpatialSpec):
-            raise ValueError(f"controller multimodal is for spatial robots; {spec.name} is planar")
-        super().__init__(config, spec, per_world)  # type: ignore[arg-type]  # what a gait needs, both kinds have
+    def __init__(self, config: MultimodalConfig, spec: SpatialSpec, per_world: PerWorld | None = None) -> None:
+        super().__init__(config, spec, per_world)
         self.robot = spec
         self._weight = coupling_weights(spec)
         self._waves = [Wave(GAITS[mode], spec) for mode in MODES]

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError
-from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.catalogue import load_any_robot, load_robot
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.spatial.kinematics import fixed_frame, joint_frames, place_frames, posture, rotation_of_quaternion
 from snake_gym.spatial.mjcf import write_mjcf
 from snake_gym.spatial.simulation import SpatialRobot
-from snake_gym.spatial.spec import SpatialSpec, load_any_robot, load_spatial_robot
+from snake_gym.spatial.spec import SpatialSpec, load_spatial_robot
 from snake_gym.spatial.urdf import write_urdf
 
 FILES = [f"configs/robot/spatial/snake_robot_{name}.yaml" for name in ("i", "ii", "iii")]

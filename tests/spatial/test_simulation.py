@@ -117,14 +117,12 @@ def test_each_world_may_have_its_own_heights() -> None:
         placed(1).lay_heights(0, heights)
 
 
-@pytest.mark.parametrize("kind", ["flat", "slope", "grass", "rocks", "stairs", "steps", "gaps", "pole", "pipe"])
+@pytest.mark.parametrize("kind", ["flat", "grass", "rocks", "steps", "gaps", "pole"])
 def test_every_ground_carries_a_robot(kind: str) -> None:
     """A robot that lies down on a ground stays near where it was, above the lowest height, and comes to rest."""
-    ground = GroundSpec(kind=kind, slope_rad=0.05, length_m=6.0, radius_m=0.1 if kind == "pole" else 0.4)
+    ground = GroundSpec(kind=kind, length_m=6.0, radius_m=0.1)
     robot = SpatialRobot(dataclasses.replace(SPEC, friction=0.6), 1, 1, ground)
     robot.set_shape(np.zeros((1, SPEC.n_joints)), np.full(1, 0.5 * math.pi), np.array([[0.0, -0.3 - SPEC.length_m]]))
-    if kind in ("pipe", "slope"):  # across a slope, a round robot rolls down
-        robot.set_shape(np.zeros((1, SPEC.n_joints)), np.zeros(1), np.zeros((1, 2)))
     robot.state.physics[:, 3] += 0.15
     start = robot.state.centre_xy.copy()
     for _ in range(25):

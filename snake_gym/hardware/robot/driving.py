@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 
 from snake_gym.config import ConfigError, choose
-from snake_gym.controllers import Controller, make_controller
+from snake_gym.controllers import CONTROLLERS, Controller, make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.hardware.guard.body import BodySample
@@ -20,8 +20,6 @@ from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
-from snake_gym.spatial.gaits import MODES, Mode, Multimodal
-from snake_gym.spatial.spec import SpatialSpec
 
 
 class LetGo(Exception):
@@ -77,10 +75,10 @@ class FreeCourse(MeasuredCourse):
 def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:
     """Return a plan in which the named gaits are driven, without names those tuned for the robot.
 
-    Those of a spatial robot are the modes of its network, all five without names. Raises ConfigError.
+    Those of a robot with a default controller are its modes, all without names. Raises ConfigError.
     """
     robot = robot_of(replace(config, policy=None))
-    if isinstance(robot, SpatialSpec):
+    if robot.default_controller is not None:
         return _plan_modes(config, robot, names)
     names = list(dict.fromkeys(names)) or tuned_kinds(robot)
     if config.policy is not None:
@@ -106,16 +104,17 @@ def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenG
     return Plan(ZeroResidual(contract.decoder.size), contract, "by hand", tuple(notes)), driven
 
 
-def _plan_modes(config: RunConfig, robot: SpatialSpec, names: Sequence[str]) -> tuple[Plan, DrivenModes]:
-    modes = [cast(Mode, choose(name.upper(), MODES, "gait")) for name in dict.fromkeys(names)]
+def _plan_modes(config: RunConfig, robot: Any, names: Sequence[str]) -> tuple[Plan, DrivenModes]:
+    kind, mode = (robot.default_controller[name] for name in ("kind", "mode"))
+    modes = [choose(name.upper(), CONTROLLERS[kind].modes, "gait") for name in dict.fromkeys(names)]
     if config.policy is not None:
         raise ConfigError(f"policy is {config.policy!r}; expected none: name the modes to drive on the command line")
-    settings = {"kind": "multimodal", "mode": modes[0] if modes else "SWL", **config.controller}
-    network = make_controller(settings, cast(Any, robot))
-    if not isinstance(network, Multimodal) or network.config.guided:
-        raise ConfigError("controller is not what can be driven; expected settings of multimodal without guided")
+    settings = {"kind": kind, "mode": modes[0] if modes else mode, **config.controller}
+    network: Any = make_controller(settings, robot)
+    if not hasattr(network, "modes") or network.config.guided:
+        raise ConfigError(f"controller is not what can be driven; expected settings of {kind} without guided")
     driven = DrivenModes(network, modes)
-    action = ActionConfig(kind="residual", controller={"kind": "multimodal"})
+    action = ActionConfig(kind="residual", controller={"kind": kind})
     contract = action_contract(action, robot, config.course)
     contract.decoder.controller = driven
     return Plan(ZeroResidual(contract.decoder.size), contract, "by hand"), driven
