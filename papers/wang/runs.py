@@ -103,10 +103,9 @@ def cross_boards(
     }
     core = SnakeCore(build(ObstacleFieldConfig, settings, "env"), n_boards)
     core.reset(seed + np.arange(n_boards))
-    still = np.zeros(core.action.shape)
+    robot, still = cast(SimulatedRobot, core.robot), np.zeros(core.action.shape)
     gain = np.full(n_boards, -np.inf)
     most, peak, age = np.zeros(n_boards), np.zeros(n_boards), np.zeros(n_boards)
-    robot = cast(SimulatedRobot, core.robot)
     energy, work = robot.kinetic_energy(), core.robot.state.work_j.copy()
     while core.live.any():
         live = core.live.copy()

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -99,15 +99,14 @@ def make_player(
             env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=config)
             return env, ZeroResidual(env.core.decoder.size), str(config.action.controller.get("kind", "controller"))
         spec: ChainSpec = config.load_robot()
-        network = spec.default_controller
-        given = {} if network is None else {"controller": network}
-        action = build(type(config.action), {"kind": "residual", **given})
+        action = build(type(config.action), {"kind": "residual", "controller": spec.default_controller})
         env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=replace(config, action=action))
-        if network is not None:
-            env.core.use_controller(DrivenModes(cast(Any, make_controller(network, spec))))
-            return env, None, BY_HAND
-        gaits = {kind: make_controller({"tuned": kind}, spec) for kind in tuned_kinds(spec)}
-        env.core.use_controller(DrivenGaits(gaits or {"cc": make_controller("cc", spec)}, spec))
+        own: Any = env.core.decoder.controller
+        if hasattr(own, "modes"):
+            env.core.use_controller(DrivenModes(own))
+        else:
+            gaits = {kind: make_controller({"tuned": kind}, spec) for kind in tuned_kinds(spec)}
+            env.core.use_controller(DrivenGaits(gaits or {"cc": make_controller("cc", spec)}, spec))
         return env, None, BY_HAND
     settings = to_dict(config)
     robot, action = settings.pop("robot"), settings.pop("action")

@@ -78,12 +78,11 @@ class ActionDecoder:
         self.config = config
         self.spec = spec
         self.controller: Controller | None = None
-        kind, default = config.controller.get("kind"), spec.default_controller
+        kind, default = config.controller.get("kind"), spec.default_controller["kind"]
         if config.kind == "residual" or (config.kind == "gait" and hasattr(CONTROLLERS.get(str(kind)), "gait_actions")):
             self.controller = make_controller(config.controller, spec, where="env.action.controller")
-        elif config.kind == "gait" and default is not None:
-            expected = f"expected {default['kind']} for {spec.name}"
-            raise ConfigError(f"env.action.controller is {kind} with kind gait; {expected}")
+        elif config.kind == "gait" and hasattr(CONTROLLERS[default], "gait_actions"):
+            raise ConfigError(f"env.action.controller is {kind} with kind gait; expected {default} for {spec.name}")
         self.own_actions: tuple[str, ...] = ()
         """Names of the actions of a controller that has its own; none: the actions are ours."""
         if config.kind == "gait" and self.controller is not None:

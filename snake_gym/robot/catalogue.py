@@ -6,12 +6,12 @@ import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from snake_gym.config import ConfigError, build, choose, differences, find_config, load_yaml, merge, to_dict
 from snake_gym.config.errors import hint, join
+from snake_gym.plugins import load_object
 from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.presets import PRESETS
 from snake_gym.robot.spec import RobotSpec
@@ -60,8 +60,7 @@ def load_robot(robot: str | os.PathLike[str] | Mapping[str, Any] | ChainSpec, wh
 
 def find_kind(kind: str) -> type[ChainSpec]:
     """Return the class of the settings of robots with this ``chain``."""
-    module, _, name = KINDS[kind].partition(":")
-    found: type[ChainSpec] = getattr(import_module(module), name)
+    found: type[ChainSpec] = load_object(KINDS[kind], f"chain {kind}")
     return found
 
 

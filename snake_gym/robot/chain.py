@@ -31,8 +31,8 @@ class ChainSpec(Settings):
     """True for robots that leave the plane: their head has a height and a vertical."""
     fault_kinds: ClassVar[tuple[str, ...] | None] = None
     """Kinds of faults that its joints can have; None: all."""
-    default_controller: ClassVar[Mapping[str, Any] | None] = None
-    """Controller below policies and drivers; None: those tuned for it."""
+    default_controller: ClassVar[Mapping[str, Any]] = {"kind": "sjc"}
+    """Settings of the controller below policies and drivers."""
     view: ClassVar[str] = "snake_gym.render.frames:WorldView"
     """Class that draws one world of a core: ``module:NAME``."""
 

@@ -54,27 +54,21 @@ class Robot(Protocol):
 
     def joint_angle(self) -> FloatArray:
         """Return the joint angles (W, J) [rad]."""
-        ...
 
     def joint_rate(self) -> FloatArray:
         """Return the joint rates (W, J) [rad/s]."""
-        ...
 
     def heading(self) -> FloatArray:
         """Return the horizontal direction of the body (W,) [rad]."""
-        ...
 
     def turning_rate(self) -> FloatArray:
         """Return its rate (W,) [rad/s]."""
-        ...
 
     def motion(self) -> tuple[FloatArray, ...]:
         """Return what has to be finite, arrays (W, ...)."""
-        ...
 
     def acting_kinds(self) -> NDArray[np.int64]:
         """Return the kinds of each joint's first and second fault that act at the present time (2, W, J); 0: none."""
-        ...
 
     def acting_kind(self) -> NDArray[np.int64]:
         """Return the kind of fault of each joint that acts at the present time (W, J), of two the first; 0: none."""
@@ -91,7 +85,6 @@ class Robot(Protocol):
 
     def has_registered_faults(self) -> bool:
         """Return True while ``servos.command`` is kept by the robot itself."""
-        ...
 
     def note_torques(self) -> None:
         """Keep the mean square of each motor's torque, ``servos.torque_square``."""

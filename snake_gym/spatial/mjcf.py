@@ -42,7 +42,7 @@ def write_mjcf(spec: AnyRobot, ground: GroundSpec | Ground | None = None, shade:
     _add(root, "compiler", angle="radian", eulerseq="XYZ", autolimits="true", boundmass=0.0, boundinertia=0.0)
     world = ElementTree.Element("worldbody")
     actuators, sensors, assets = (ElementTree.Element(name) for name in ("actuator", "sensor", "asset"))
-    is_spatial = isinstance(spec, SpatialSpec)
+    is_spatial = spec.in_space
     _options(root, spec)
     if shade:
         _shade(root, assets, world)
@@ -115,7 +115,7 @@ def _add(parent: Element, tag: str, **attributes: object) -> Element:
 
 
 def _options(root: Element, spec: AnyRobot) -> None:
-    is_spatial = isinstance(spec, SpatialSpec)
+    is_spatial = spec.in_space
     still = {} if is_spatial else {"gravity": (0.0, 0.0, 0.0)}
     step_s = spec.step_s if is_spatial else min(spec.step_s, LONGEST_PLANAR_STEP_S)
     solver = "CG" if isinstance(spec, SpatialSpec) and spec.solver == "cg" else "Newton"

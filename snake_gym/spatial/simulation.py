@@ -20,7 +20,6 @@ import numpy as np
 from mujoco import rollout
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError
 from snake_gym.config.threads import process_threads
 from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
@@ -187,13 +186,8 @@ class SpatialRobot(Robot):
         return self._models[world] if self._models else self.model
 
     def lay_heights(self, world: int, heights_m: FloatArray) -> None:
-        """Give one world the heights (rows, columns) [m] of its height field, within the span of the common ground's.
-
-        Raises ConfigError for a ground without height field, or another grid.
-        """
+        """Give one world the heights [m] of its field, within the span and on the grid of the common ground's."""
         model = self.own_models()[world]
-        if model.nhfield == 0 or heights_m.shape != (model.hfield_nrow[0], model.hfield_ncol[0]):
-            raise ConfigError(f"the heights have shape {heights_m.shape}; expected that of the ground's height field")
         low, rise = model.geom("ground").pos[2], model.hfield_size[0, 2]
         model.hfield_data[:] = np.clip((heights_m - low) / rise, 0.0, 1.0).ravel()
         self._heights[world] = heights_m

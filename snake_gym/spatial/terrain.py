@@ -21,7 +21,7 @@ from snake_gym.robot.recorded_body import Ground, Pole
 from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.gaits import GAITS, Wave
 from snake_gym.spatial.ground import GroundSpec, field_heights
-from snake_gym.spatial.kinematics import quaternion_of, wind_pose
+from snake_gym.spatial.kinematics import wind_pose
 from snake_gym.spatial.spec import SpatialSpec
 from snake_gym.spatial.waypoints import SpatialEnvConfig, SpatialWaypoints
 from snake_gym.tasks.task import BoolArray, Start, Task
@@ -174,9 +174,9 @@ class Terrain(SpatialWaypoints):
             reach = _GRIP * (self._terrain.pole_radius_m + self._spec.rest_height_m)
             wave = Wave(replace(GAITS["SRL"], spiral_radius_m=reach), self._spec)
             angle = wave.amplitude_rad * np.cos(wave.phase_rad)
-            pose = wind_pose(self._spec, angle)
-            origin = pose.origin + np.array([0.0, 0.0, self._spec.rest_height_m + 0.1])
-            many = (np.tile(x, (wound.size, 1)) for x in (angle, quaternion_of(pose.rotation), origin))
+            quaternion, lowest = wind_pose(self._spec, angle)
+            origin = lowest + np.array([0.0, 0.0, self._spec.rest_height_m + 0.1])
+            many = (np.tile(x, (wound.size, 1)) for x in (angle, quaternion, origin))
             robot.set_pose(*many, mask)
         self.height[rows] = robot.state.centre_z[rows]
 

@@ -30,8 +30,6 @@ VARIED = (
     "joint_friction_nm",
 )  # fmt: skip
 """Quantities of the randomisation that spatial robots have."""
-PLANAR_GAIT = ("amplitude_max_rad", "frequency_max_rad_s", "phase_shift_max_rad", "offset_max_rad", "scale_rad")
-"""Settings of actions by which policies set planar gaits, or add to them."""
 
 
 @register_column(
@@ -69,19 +67,11 @@ class SpatialActionConfig(ActionConfig):
     def check(self) -> None:
         """Raise ValueError for settings that the gaits of spatial robots have no use for."""
         super().check()
-        if self.kind != "gait":
-            return
-        if self.controller.get("guided"):
+        if self.kind == "gait" and self.controller.get("guided"):
             raise ValueError(
                 "action.controller.guided is true, but the policy's actions set pace and steering; expected false, or "
                 "action.kind residual"
             )
-        for name in PLANAR_GAIT:
-            if getattr(self, name) != getattr(ActionConfig, name):
-                raise ValueError(
-                    f"action.{name} is {getattr(self, name):g}, which gaits of spatial robots have no use for; "
-                    "expected action.controller.pace_range or max_steering_rad"
-                )
 
 
 class SpatialEnvConfig(EnvConfig):

@@ -60,7 +60,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("SpatialWaypoints", {"faults": {"events": TWICE}}, "has two of one joint"),
     ("SpatialWaypoints", {"action": {"controller": {"kind": "multimodal", "guided": True}}}, "guided is true"),
     ("SpatialWaypoints", {"action": {"controller": {"kind": "sjc"}}}, "sjc with kind gait; expected multimodal"),
-    ("SpatialWaypoints", {"action": {"amplitude_max_rad": 0.3}}, "amplitude_max_rad is 0.3, which gaits of spatial"),
     ("SpatialWaypoints", {"robot": {"link_inertia_kgm2": [1.0, 0.1, 0.1]}}, "[1.0, 0.1, 0.1], which no body"),
     ("SpatialWaypoints", {"robot": {"actuator": {"torque_constant_nm_a": 2.0}}}, "torque_constant_nm_a is set"),
     ("SpatialWaypoints", {"robot": "resilient"}, "spatial robot's YAML file"),

@@ -75,20 +75,30 @@ class FreeCourse(MeasuredCourse):
 def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:
     """Return a plan in which the named gaits are driven, without names those tuned for the robot.
 
-    Those of a robot with a default controller are its modes, all without names. Raises ConfigError.
+    Those of a robot, the default controller of which has modes, are these, all without names. Raises ConfigError.
     """
     robot = robot_of(replace(config, policy=None))
-    if robot.default_controller is not None:
-        return _plan_modes(config, robot, names)
-    names = list(dict.fromkeys(names)) or tuned_kinds(robot)
     if config.policy is not None:
         raise ConfigError(f"policy is {config.policy!r}; expected none: name the gaits to drive on the command line")
+    driven: DrivenGaits | DrivenModes
+    notes: list[str] = []
+    if hasattr(CONTROLLERS[robot.default_controller["kind"]], "modes"):
+        driven = _drive_modes(config, robot, names)
+    else:
+        driven = _drive_gaits(config, robot, names, notes)
+    action = ActionConfig(kind="residual", controller={"kind": robot.default_controller["kind"]})
+    contract = action_contract(action, robot, config.course)
+    contract.decoder.controller = driven
+    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand", tuple(notes)), driven
+
+
+def _drive_gaits(config: RunConfig, robot: Any, names: Sequence[str], notes: list[str]) -> DrivenGaits:
+    names = list(dict.fromkeys(names)) or tuned_kinds(robot)
     if config.controller and len(names) != 1:
         raise ConfigError(
             f"controller is set, and there are {len(names)} gaits to drive; expected one, as in: drive cc"
         )
     gaits: dict[str, Controller] = {}
-    notes: list[str] = []
     for name in names or ["cc"]:
         plan = plan_run(replace(config, policy=name))
         controller = plan.contract.decoder.controller
@@ -98,23 +108,14 @@ def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenG
             )
         gaits[plan.name] = controller
         notes += [f"{name}: {note}" for note in plan.notes]
-    driven = DrivenGaits(gaits, robot)
-    contract = action_contract(ActionConfig(kind="residual"), robot, config.course)
-    contract.decoder.controller = driven
-    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand", tuple(notes)), driven
+    return DrivenGaits(gaits, robot)
 
 
-def _plan_modes(config: RunConfig, robot: Any, names: Sequence[str]) -> tuple[Plan, DrivenModes]:
+def _drive_modes(config: RunConfig, robot: Any, names: Sequence[str]) -> DrivenModes:
     kind, mode = (robot.default_controller[name] for name in ("kind", "mode"))
     modes = [choose(name.upper(), CONTROLLERS[kind].modes, "gait") for name in dict.fromkeys(names)]
-    if config.policy is not None:
-        raise ConfigError(f"policy is {config.policy!r}; expected none: name the modes to drive on the command line")
     settings = {"kind": kind, "mode": modes[0] if modes else mode, **config.controller}
     network: Any = make_controller(settings, robot)
     if not hasattr(network, "modes") or network.config.guided:
         raise ConfigError(f"controller is not what can be driven; expected settings of {kind} without guided")
-    driven = DrivenModes(network, modes)
-    action = ActionConfig(kind="residual", controller={"kind": kind})
-    contract = action_contract(action, robot, config.course)
-    contract.decoder.controller = driven
-    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand"), driven
+    return DrivenModes(network, modes)
