@@ -288,7 +288,7 @@ class FaultConfig(FaultDistribution):
         kinds, where = self.present_kinds, f"faults.{'events' if self.events else 'kinds'}"
         others = sorted(kinds - set(spec.fault_kinds or kinds))
         if others:
-            raise ValueError(f"{where} has {others[0]}; {spec.name} knows {', '.join(spec.fault_kinds or ())}")
+            raise ValueError(f"{where} has {others[0]}; {spec.name} can have {', '.join(spec.fault_kinds or ())}")
         if "slow" in kinds and not has_speed_limit(spec):
             raise ValueError(
                 f"{where} has slow, but {spec.name} has no speed limit to lower; "

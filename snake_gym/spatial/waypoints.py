@@ -32,19 +32,13 @@ VARIED = (
 """Quantities of the randomisation that spatial robots have."""
 
 
-@register_column(
-    "head_up", "1", "direction of the vertical in the head's frame, from its inertial sensor",
-    3,
-)  # fmt: skip
+@register_column("head_up", "1", "direction of the vertical in the head's frame, from its inertial sensor", 3)
 def head_up(seen: Seen) -> FloatArray:
     up = seen.measurement.head_up_h
     return np.array([0.0, 0.0, 1.0]) if up is None else up
 
 
-@register_column(
-    "head_height", "m", "height of the head", 1,
-    needs="a spatial robot",
-)  # fmt: skip
+@register_column("head_height", "m", "height of the head", needs="a spatial robot")
 def head_height(seen: Seen) -> FloatArray:
     height = seen.measurement.head_z_w
     return np.zeros(1) if height is None else height[:, None]

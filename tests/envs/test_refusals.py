@@ -36,7 +36,11 @@ def breaking(*kinds: str, **more: Any) -> dict[str, Any]:
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("Waypoints", {"action": {"kind": "gaits"}}, "env.action.kind is 'gaits'; expected one of"),
     ("Waypoints", {"time_limit_s": 1.05}, "time_limit_s is 1.05; expected a multiple"),
-    ("Waypoints", {"robot": {"preset": SERVO, "sim_dt_s": 1e-6}}, "sim_dt_s at least 2e-06"),
+    (
+        "Waypoints",
+        {"robot": {"preset": SERVO, "sim_dt_s": 1e-6}},
+        "expected an integer from 1 to 100000 (nearest: sim_dt_s = 2e-06)",
+    ),
     ("Waypoints", {"robot": {"preset": SERVO, "joint_stop_rad": 0.3}}, "start.amplitude_rad is 0.349066; expected at"),
     ("Waypoints", {"robot": {"preset": SERVO, "actuator": {"kind": "torque", "kd": 0.0}}}, "actuator.kd is 0"),
     ("Waypoints", {"faults": {"joints": [12]}}, "faults.joints has joint 12; expected 1 to 9"),
@@ -55,7 +59,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("SpatialWaypoints", varied("friction_across"), "friction_across is set"),
     ("SpatialWaypoints", {**varied("torque_limit"), "robot": {"n_joints": 4}}, "torque_limit_nm of spatial is inf"),
     ("SpatialWaypoints", {"costs": {"contact_force_n": 5.0}}, "contact_force_n is set"),
-    ("SpatialWaypoints", breaking("loose"), "a spatial robot knows locked"),
+    ("SpatialWaypoints", breaking("loose"), "env.faults.kinds has loose; snake_robot_iii can have locked"),
     ("SpatialWaypoints", breaking("locked", "weak", second_share=0.5), "second_share is 0.5; expected one"),
     ("SpatialWaypoints", {"faults": {"events": TWICE}}, "has two of one joint"),
     ("SpatialWaypoints", {"action": {"controller": {"kind": "multimodal", "guided": True}}}, "guided is true"),
