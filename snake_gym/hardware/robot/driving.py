@@ -75,7 +75,7 @@ class FreeCourse(MeasuredCourse):
 def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:
     """Return a plan in which the named gaits are driven, without names those tuned for the robot.
 
-    Those of a robot, the default controller of which has modes, are these, all without names. Raises ConfigError.
+    With a default controller of several modes these are its modes, all of them without names. Raises ConfigError.
     """
     robot = robot_of(replace(config, policy=None))
     if config.policy is not None:
