@@ -23,7 +23,6 @@ from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.identification import RunLog
 from snake_gym.simulation.identification.robot_fit import FoundRobot, identify_robot
 from snake_gym.simulation.identification.robot_replay import ReplayedRun, replay
-from snake_gym.spatial.spec import SpatialSpec
 
 _START_POSE_S = 0.3
 """Latest time of a first pose that counts for the start [s]: the robot lay still."""
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--identify is {options.identify!r}; expected a file name that ends in .yaml")
     records = [read_record(path) for path in options.log]
     for path, record in zip(options.log, records, strict=True):
-        if isinstance(record.spec, SpatialSpec):
+        if record.spec.in_space:
             raise ConfigError(
                 f"log {path} is of {record.spec.name}, a spatial robot; replay and identification are for planar robots"
             )

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast, get_args
 
 from pydantic import Field
 
@@ -29,7 +29,8 @@ from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.source import EmulatedPose, PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
-from snake_gym.spatial.spec import AnyRobot, SpatialSpec
+from snake_gym.robot.chain import ChainSpec
+from snake_gym.robot.spec import RobotSpec
 
 if TYPE_CHECKING:
     from snake_gym.emulator.bus import EmulatedBus
@@ -135,11 +136,11 @@ class Connected(NamedTuple):
     close: Callable[[], None]
 
 
-Emulate = Callable[[ConnectionConfig, AnyRobot, Calibration, Clock | None], "EmulatedBus"]
+Emulate = Callable[[ConnectionConfig, ChainSpec, Calibration, Clock | None], "EmulatedBus"]
 """Function that makes emulated servos with their robot (``commands.emulated_robot``); clock None: a virtual one."""
 
 
-def connect(config: ConnectionConfig, limits: SafetyLimits, spec: AnyRobot, emulate: Emulate) -> Connected:
+def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec, emulate: Emulate) -> Connected:
     """Open the connection that the settings name. Raises ConfigError for errors that the user can correct."""
     calibration = _calibration(config, spec)
     limits = limits.of_model(calibration.model)
@@ -181,7 +182,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: AnyRobot, emul
     raise AssertionError("the block above returns or raises")  # pragma: no cover
 
 
-def make_pose(connection: ConnectionConfig, spec: AnyRobot, emulated: EmulatedBus | None) -> PoseSource:
+def make_pose(connection: ConnectionConfig, spec: ChainSpec, emulated: EmulatedBus | None) -> PoseSource:
     """Return the pose source that the settings name."""
     config = connection.pose
     kind = choose(config.kind, get_args(PoseKind), "pose.kind")
@@ -205,12 +206,12 @@ def make_pose(connection: ConnectionConfig, spec: AnyRobot, emulated: EmulatedBu
         from snake_gym.hardware.pose.april_tags import open_camera
 
         return open_camera(config.camera, config.stale_s)
-    if isinstance(spec, SpatialSpec):
+    if spec.in_space:
         raise ConfigError(f"pose.kind is {kind!r}, which knows planar robots; expected udp_json or april_tags")
-    return DeadReckoning(spec, config.start_xy_m, config.start_angle_rad)
+    return DeadReckoning(cast(RobotSpec, spec), config.start_xy_m, config.start_angle_rad)
 
 
-def _calibration(config: ConnectionConfig, spec: AnyRobot) -> Calibration:
+def _calibration(config: ConnectionConfig, spec: ChainSpec) -> Calibration:
     if config.calibration is not None:
         calibration = load_calibration(config.calibration)
     elif config.port in EMULATED:
@@ -225,7 +226,7 @@ def _calibration(config: ConnectionConfig, spec: AnyRobot) -> Calibration:
     return calibration
 
 
-def check_joints(calibration: Calibration, spec: AnyRobot) -> None:
+def check_joints(calibration: Calibration, spec: ChainSpec) -> None:
     """Raise ConfigError unless the calibration has the robot's joints."""
     if len(calibration.joints) != spec.n_joints:
         raise ConfigError(

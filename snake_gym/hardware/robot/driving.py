@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 
 from snake_gym.config import ConfigError, choose
-from snake_gym.controllers import Controller, make_controller
+from snake_gym.controllers import CONTROLLERS, Controller, make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.hardware.guard.body import BodySample
@@ -20,8 +20,6 @@ from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
-from snake_gym.spatial.gaits import MODES, Mode, Multimodal
-from snake_gym.spatial.spec import SpatialSpec
 
 
 class LetGo(Exception):
@@ -77,20 +75,30 @@ class FreeCourse(MeasuredCourse):
 def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:
     """Return a plan in which the named gaits are driven, without names those tuned for the robot.
 
-    Those of a spatial robot are the modes of its network, all five without names. Raises ConfigError.
+    With a default controller of several modes these are its modes, all of them without names. Raises ConfigError.
     """
     robot = robot_of(replace(config, policy=None))
-    if isinstance(robot, SpatialSpec):
-        return _plan_modes(config, robot, names)
-    names = list(dict.fromkeys(names)) or tuned_kinds(robot)
     if config.policy is not None:
         raise ConfigError(f"policy is {config.policy!r}; expected none: name the gaits to drive on the command line")
+    driven: DrivenGaits | DrivenModes
+    notes: list[str] = []
+    if hasattr(CONTROLLERS[robot.default_controller["kind"]], "modes"):
+        driven = _drive_modes(config, robot, names)
+    else:
+        driven = _drive_gaits(config, robot, names, notes)
+    action = ActionConfig(kind="residual", controller={"kind": robot.default_controller["kind"]})
+    contract = action_contract(action, robot, config.course)
+    contract.decoder.controller = driven
+    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand", tuple(notes)), driven
+
+
+def _drive_gaits(config: RunConfig, robot: Any, names: Sequence[str], notes: list[str]) -> DrivenGaits:
+    names = list(dict.fromkeys(names)) or tuned_kinds(robot)
     if config.controller and len(names) != 1:
         raise ConfigError(
             f"controller is set, and there are {len(names)} gaits to drive; expected one, as in: drive cc"
         )
     gaits: dict[str, Controller] = {}
-    notes: list[str] = []
     for name in names or ["cc"]:
         plan = plan_run(replace(config, policy=name))
         controller = plan.contract.decoder.controller
@@ -100,22 +108,14 @@ def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenG
             )
         gaits[plan.name] = controller
         notes += [f"{name}: {note}" for note in plan.notes]
-    driven = DrivenGaits(gaits, robot)
-    contract = action_contract(ActionConfig(kind="residual"), robot, config.course)
-    contract.decoder.controller = driven
-    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand", tuple(notes)), driven
+    return DrivenGaits(gaits, robot)
 
 
-def _plan_modes(config: RunConfig, robot: SpatialSpec, names: Sequence[str]) -> tuple[Plan, DrivenModes]:
-    modes = [cast(Mode, choose(name.upper(), MODES, "gait")) for name in dict.fromkeys(names)]
-    if config.policy is not None:
-        raise ConfigError(f"policy is {config.policy!r}; expected none: name the modes to drive on the command line")
-    settings = {"kind": "multimodal", "mode": modes[0] if modes else "SWL", **config.controller}
-    network = make_controller(settings, cast(Any, robot))
-    if not isinstance(network, Multimodal) or network.config.guided:
-        raise ConfigError("controller is not what can be driven; expected settings of multimodal without guided")
-    driven = DrivenModes(network, modes)
-    action = ActionConfig(kind="residual", controller={"kind": "multimodal"})
-    contract = action_contract(action, robot, config.course)
-    contract.decoder.controller = driven
-    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand"), driven
+def _drive_modes(config: RunConfig, robot: Any, names: Sequence[str]) -> DrivenModes:
+    kind, mode = (robot.default_controller[name] for name in ("kind", "mode"))
+    modes = [choose(name.upper(), CONTROLLERS[kind].modes, "gait") for name in dict.fromkeys(names)]
+    settings = {"kind": kind, "mode": modes[0] if modes else mode, **config.controller}
+    network: Any = make_controller(settings, robot)
+    if not hasattr(network, "modes") or network.config.guided:
+        raise ConfigError(f"controller is not what can be driven; expected settings of {kind} without guided")
+    return DrivenModes(network, modes)
