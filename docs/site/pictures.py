@@ -6,7 +6,7 @@
         --out runs/picture
     snake-gym train --config configs/train/ppo.yaml --run-dir runs/mine --set total_steps=1_500_000
 
-``tensorboard`` needs chromium.
+``tensorboard`` needs chromium. The SVG files are drawn by hand.
 """
 
 from __future__ import annotations
