@@ -38,8 +38,8 @@ class SnakeEnv(TellsItsSeed, gym.Env[Any, Any]):
         (``reward/<term>``).
 
     Costs:
-        What goes beyond a threshold of ``costs.*`` costs, beside the reward, as in Safety-Gymnasium: each cost is in
-        [0, 1] in every step (``info["cost/<name>"]``), ``info["cost"]`` is their sum. None is on by default.
+        Not part of the reward, as in Safety-Gymnasium: each threshold of ``costs.*`` adds a cost in [0, 1] per step
+        (``info["cost/<name>"]``); ``info["cost"]`` is their sum. None is on by default.
 
     Start:
         At rest, bent as one moment of a serpenoid wave, tracked point at the origin unless the task says otherwise; by
