@@ -38,8 +38,8 @@ def write_page() -> str:
         "# Settings of robots, trainings and benchmarks",
         "<!-- made by: python -m snake_gym.agents.settings_page > docs/settings.md -->",
         "What can I set in a robot, a training or a benchmark? Every key of their files is here; [env.md](env.md) has "
-        "those of the envs. Units are in the names: `_s`, `_m`, `_rad`, `_kg`, `_nm` and so on.\nA number is finite and "
-        "at most 1e9 in size, unless its row says otherwise.",
+        "those of the envs. Units are in the names: `_s`, `_m`, `_rad`, `_kg`, `_nm` and so on.\nA number is finite "
+        "and at most 1e9 in size, unless its row says otherwise.",
         "Editors with a YAML language server complete and check these files. Begin yours as the files of `configs/` "
         "do, with `# yaml-language-server: $schema=` and a path to a file of `configs/schemas`.",
     ]

@@ -249,7 +249,8 @@ def write_page() -> str:
         "# Environments", "<!-- made by: python -m snake_gym.envs.tables > docs/env.md -->",
         "What does an env show, accept and return, and what can be set? `snake-gym describe Waypoints` prints it for "
         f"one env. This page has all of it: first what every env shares, then each of {', '.join(ours)}.\n"
-        "[settings.md](settings.md) has the settings of robots, trainings and benchmarks.", describe(SnakeEnv), *observation_part(cores),
+        "[settings.md](settings.md) has the settings of robots, trainings and benchmarks.",
+        describe(SnakeEnv), *observation_part(cores),
         "## Action table (robot `resilient_servo`)",
     ]  # fmt: skip
     for kind, core in cores.items():
