@@ -247,9 +247,8 @@ def write_page() -> str:
     cores = {kind: default_core(first, kind) for kind in ("residual", "joint_reference", "gait")}
     parts = [
         "# Environments", "<!-- made by: python -m snake_gym.envs.tables > docs/env.md -->",
-        "What does an env show, accept and return, and what can be set? `snake-gym describe Waypoints` prints it for "
-        f"one env. This page has all of it: first what every env shares, then each of {', '.join(ours)}.\n"
-        "[settings.md](settings.md) has the settings of robots, trainings and benchmarks.",
+        "What does an env show, accept and return? `snake-gym describe Waypoints` prints it for one env. First what "
+        f"every env shares, then {', '.join(ours)}.\nOther settings: [settings.md](settings.md).",
         describe(SnakeEnv), *observation_part(cores),
         "## Action table (robot `resilient_servo`)",
     ]  # fmt: skip
