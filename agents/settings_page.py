@@ -41,11 +41,11 @@ def write_page() -> str:
     parts = [
         "# Settings of robots, trainings and benchmarks",
         "<!-- made by: python -m snake_gym.agents.settings_page > docs/settings.md -->",
-        "Those of the environments stand in [env.md](env.md). Units are in the names: `_s`, `_m`, `_rad`, `_kg`, `_nm` "
-        "and so on.\nA number is finite and at most 1e9 in size, unless its row says otherwise.",
-        "Editors that speak YAML's language server complete and check the files of `configs/`: the first line of each "
-        "names its schema. Begin a file of your own with `# yaml-language-server: $schema=` and a path to "
-        "`configs/schemas/train.json` or another of that folder.",
+        "What can I set in a robot, a training or a benchmark? Every key of their files is here; [env.md](env.md) has "
+        "those of the envs. Units are in the names: `_s`, `_m`, `_rad`, `_kg`, `_nm` and so on.\nA number is finite "
+        "and at most 1e9 in size, unless its row says otherwise.",
+        "Editors with a YAML language server complete and check these files. Begin yours as the files of `configs/` "
+        "do, with `# yaml-language-server: $schema=` and a path to a file of `configs/schemas`.",
     ]
     for title, text, cls in SECTIONS:
         parts += [f"## {title}", text, describe(cls), settings_table(cls), *group_tables(cls)]

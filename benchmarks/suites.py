@@ -391,19 +391,17 @@ def page(rows: Path) -> str:
     parts = [
         "# Suites",
         "<!-- made by: python benchmarks/suites.py -->",
-        "Scores in every suite of `configs/benchmark`: a policy of random joint references, the classical controllers "
-        "(tuned but for `mpc`, which [plans](comparing.md#opponents-that-plan-and-regret) and plays as it is), "
-        "rows that a suite declares (`variants`), and learned policies, of so many training seeds as their name says; "
-        "`LEARNED` in benchmarks/suites.py tells the recipe of each. "
-        "Means over scenarios and seeds, with 95 % intervals that resample both. *kept* is the "
-        "score with the most faults over that without any. *folded* is the share of control steps that end with two "
-        "links more than 1 cm within each other, where a real robot would jam; `-` stands where it was not yet counted "
-        "and the policy's file does not ship, and of several seeds those count of which it is known. "
-        "Leads are paired: both play each scenario. "
-        "`python benchmarks/suites.py --train 5` makes this page anew; `--policy NAME=RUNS` adds a policy of yours; "
-        "`snake-gym evaluate --config configs/benchmark/<suite>.yaml` plays one suite. All numbers follow from the "
-        "rows in docs/suites. Their energies were counted by the power at the end of each step, alike in all rows; "
-        "counted within the step, as now, those of tuned gaits are up to 4 % larger, of random references 10 %.",
+        "What do random, classical and learned policies score in each env? The suites of `configs/benchmark` "
+        "answer that: random joint references, the tuned controllers, `mpc` ([a "
+        "planner](comparing.md#opponents-that-plan-and-regret), not tuned), the suite's own rows (`variants`), "
+        "and learned policies (`LEARNED` in benchmarks/suites.py has their recipes). Means over scenarios and "
+        "training seeds, with 95 % intervals over both. *kept* is the score with the most faults over that "
+        "without any. *folded* is the share of control steps with two links more than 1 cm within each other, "
+        "where a real robot would jam; `-` means not counted. Leads are paired: both play each scenario. `python "
+        "benchmarks/suites.py --train 5` makes this page anew, `--policy NAME=RUNS` adds a policy of yours, "
+        "`snake-gym evaluate --config configs/benchmark/<suite>.yaml` plays one suite. All numbers follow from "
+        "the rows in docs/suites. Energies are of the power at the end of each step; counted within the step, as "
+        "now, those of tuned gaits are up to 4 % larger, of random references 10 %.",
     ]
     for name in suite_names():
         if (path := rows / f"{name}.csv").exists():

@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SB3 = "import gymnasium as gym\nimport snake_gym\n" + "".join(
-    re.findall(r"```python\n(import torch\n.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-).replace("learn(100_000)", "learn(8192)")
+README = (ROOT / "README.md").read_text()
+SB3 = re.findall(r"```python\n([^`]*Sb3VecEnv\([^`]*)```", README)[0].replace("learn(100_000)", "learn(8192)")
 """What the README says for Stable-Baselines3, for a shorter time."""
 NOT_INSTALLED = """import sys
 sys.meta_path[:] = [one for one in sys.meta_path if "__editable__" not in one.__module__]

@@ -28,23 +28,21 @@ class SnakeEnv(TellsItsSeed, gym.Env[Any, Any]):
         classical controller (A = J, one more with ``action.pace_range``), or the parameters of a gait (A = 4).
 
     Observations:
-        ``Box(-10, 10, (D,), float32)``: joint angles and rates, error of the last references, last action, gait phase
-        (where a gait runs below the policy), direction and distance of the target, and what task and settings add.
-        ``observation`` names other columns, stacks control steps, and adds truth for critics:
-        ``Dict(policy=Box, privileged=Box)``.
+        ``Box(-10, 10, (D,), float32)``: joint angles and rates, error of the last references, last action, phase of a
+        gait below the policy, direction and distance of the target, columns of the task. ``observation`` names other
+        columns, stacks control steps, and adds truth for critics: ``Dict(policy=Box, privileged=Box)``.
 
     Rewards:
         Weighted sum of the task's terms (``reward.*``); each is in the info, raw (``reward_raw/<term>``) and weighted
         (``reward/<term>``).
 
     Costs:
-        What goes beyond a threshold of ``costs.*`` costs, beside the reward, as in Safety-Gymnasium: each cost is in
-        [0, 1] in every step (``info["cost/<name>"]``), ``info["cost"]`` is their sum. None is on by default.
+        Not part of the reward, as in Safety-Gymnasium: each threshold of ``costs.*`` adds a cost in [0, 1] per step
+        (``info["cost/<name>"]``); ``info["cost"]`` is their sum. None is on by default.
 
     Start:
-        At rest, bent as one moment of a serpenoid wave, tracked point at the origin unless the task says otherwise; by
-        default with random phase and heading. Targets or obstacles, faults and start depend on the seed and the
-        episode's number alone.
+        At rest, bent like a serpenoid wave of random phase and heading, tracked point at the origin unless the task
+        says otherwise. Start, targets, obstacles and faults depend only on the seed and the episode's number.
 
     End:
         Terminated when the task is complete; truncated after ``time_limit_s``. ``max_episode_steps`` of

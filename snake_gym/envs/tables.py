@@ -231,10 +231,10 @@ def observation_part(cores: Mapping[str, SnakeCore]) -> list[str]:
         parts += [f"### `action.kind: {kind}`", observation_table(core.layout.fields)]
     parts += [
         "### All columns",
-        "By default an observation has the first ten of these that there is a use for (`failed`: `faults.reveal`; "
+        "By default an observation has the first ten of these, as far as they apply (`failed`: with `faults.reveal`; "
         "`contact_force`\nand `range`: in obstacle fields), then the task's own. `observation: {columns: [names]}` "
-        "names others, in any order;\n`standard` stands for the default ones. `history: k` shows the last k control "
-        "steps, the newest first.", observation_table(every.fields), *privileged_part(),
+        "chooses others, in any order;\n`standard` stands for the default ones. `history: k` shows the last k control "
+        "steps, newest first.", observation_table(every.fields), *privileged_part(),
     ]  # fmt: skip
     return parts
 
@@ -247,8 +247,9 @@ def write_page() -> str:
     cores = {kind: default_core(first, kind) for kind in ("residual", "joint_reference", "gait")}
     parts = [
         "# Environments", "<!-- made by: python -m snake_gym.envs.tables > docs/env.md -->",
-        f"What every task has comes first, then each task: {', '.join(ours)}.\n[settings.md](settings.md) has the "
-        "settings of robots, trainings and benchmarks.", describe(SnakeEnv), *observation_part(cores),
+        "What does an env show, accept and return? `snake-gym describe Waypoints` prints it for one env. First what "
+        f"every env shares, then {', '.join(ours)}.\nOther settings: [settings.md](settings.md).",
+        describe(SnakeEnv), *observation_part(cores),
         "## Action table (robot `resilient_servo`)",
     ]  # fmt: skip
     for kind, core in cores.items():
