@@ -114,7 +114,7 @@ class Recorder:
         state = core.robot.state
         arrays = {
             "time_s": state.time_s, "link_angle": state.link_angle, "head_xy": state.head_xy,
-            "point_xy": core.task.point(state), "target": core.task.index, "progress_m": core.task.progress_m,
+            "point_xy": core.point_xy, "target": core.task.index, "progress_m": core.task.record["progress_m"],
             "fault_kind": core.robot.acting_kind(),
         }  # fmt: skip
         spec, robot = cast(Any, core.spec), cast(Any, core.robot)
@@ -191,7 +191,7 @@ def observe_surroundings(core: SnakeCore, world: int) -> RecordedSurroundings | 
     return RecordedSurroundings(
         features=scenery.features,
         route_xy=scenery.route_xy,
-        aim_xy=core.task.goal().target_xy_w[world : world + 1].copy(),
+        aim_xy=core.goal.target_xy_w[world : world + 1].copy(),
         beam_angle=np.zeros(0) if scan is None else scan.beam_angles(),
         max_range_m=0.0 if scan is None else scan.max_range_m,
         range_m=np.zeros((1, n_beams)) if measured is None else measured[world : world + 1].copy(),

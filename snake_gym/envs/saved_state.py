@@ -1,25 +1,28 @@
-"""Restoring of a saved state into an env: all of it is checked before any of it is written."""
+"""The whole state of an env: checked before any of it is written, and complete, whatever a user's task changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import ConfigError
 from snake_gym.config.errors import show
+from snake_gym.simulation.fault_kinds import check_codes
+from snake_gym.tasks.task import Task
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def write_state(own: Arrays, state: Mapping[str, Any], at_first: Arrays, check: Callable[[Arrays], None]) -> None:
+def write_state(own: Arrays, state: Mapping[str, Any], at_first: Arrays) -> None:
     """Write the arrays or lists of ``state`` into those of ``own``, which have the same names and shapes.
 
     Arrays with infinite or NaN entries ``at_first`` (such as future times) may have them again; no others may.
-    ``check`` raises ValueError for faults that nobody has registered.
 
-    Raises ValueError for another name or shape, or a number that is not finite; then nothing is written.
+    Raises ValueError for another name or shape, a number that is not finite, or a fault of an unknown kind; then
+    nothing is written.
     """
     if not isinstance(state, Mapping):
         raise ValueError(f"env state is {show(state)}; expected what get_state returned")
@@ -27,7 +30,8 @@ def write_state(own: Arrays, state: Mapping[str, Any], at_first: Arrays, check: 
         odd = sorted(own.keys() ^ {str(name) for name in state})
         raise ValueError(f"env state has other parts than this env: {', '.join(odd)}")
     checked = {name: _as_kept(name, state[name], values, at_first[name]) for name, values in own.items()}
-    check(checked)
+    for slot in ("fault", "second_fault"):
+        check_codes(checked[f"{slot}/kind"])
     for name, values in own.items():
         values[...] = checked[name]
 
@@ -42,3 +46,20 @@ def _as_kept(name: str, given: Any, own: NDArray[Any], at_first: NDArray[Any]) -
     if np.isfinite(at_first).all() and not np.isfinite(kept).all():
         raise ValueError(f"env state {name} holds {kept[~np.isfinite(kept)][0]}; expected finite numbers")
     return kept
+
+
+def unkept(task: Task) -> dict[str, Any]:
+    """Return copies of a task's attributes that are numbers or arrays, but no part of its state."""
+    kept = {id(values) for values in task.arrays.values()}
+    numbers = {name: value for name, value in vars(task).items() if isinstance(value, np.ndarray | int | float)}
+    return {name: np.copy(value) for name, value in numbers.items() if id(value) not in kept}
+
+
+def check_kept(task: Task, at_first: Mapping[str, Any]) -> None:
+    """Raise ConfigError where an attribute of a user's task has changed that was not made by ``Task.keep``."""
+    for name, value in unkept(task).items():
+        if name not in at_first or not np.array_equal(value, at_first[name]):
+            raise ConfigError(
+                f"the task has changed its {name}, which no saved state holds; expected an array from "
+                f"self.keep({name!r}, ...), written in place"
+            )

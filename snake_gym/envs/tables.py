@@ -185,7 +185,7 @@ def action_table(core: SnakeCore) -> str:
 def info_table(core: SnakeCore) -> str:
     """Return unit and meaning of the infos of a task and of every task."""
     records = {name: (record.unit, record.meaning) for name, record in core.task.records.items()}
-    infos = {**records, **core.task.further_infos, **INFO_NOTES}
+    infos = {**records, **INFO_NOTES}
     terms = f"reward term of this step: {', '.join(core.task.weights)}"
     infos |= {"reward/<term>": ("1", f"weighted {terms}"), "reward_raw/<term>": ("", "the same before weighting")}
     return table(("key", "unit", "meaning"), ((f"`{key}`", *note) for key, note in infos.items()))

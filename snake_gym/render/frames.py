@@ -237,14 +237,15 @@ class WorldView:
         """Return the present frame (H, W, 3)."""
         core, world = self._core, self._world
         state, task = core.robot.state, core.task
-        point, time_s, head_xy = task.point(state)[world], float(state.time_s[world]), state.head_xy[world]
+        point, time_s, head_xy = core.point_xy[world], float(state.time_s[world]), state.head_xy[world]
         if time_s < self._time_s:
             self._trail.clear()
             self._renderer.cut()
         if time_s != self._time_s:
             self._trail = [*self._trail[1 - _TRAIL_POINTS :], point.copy()]
         self._time_s = time_s
-        failed = core.robot.acting_kind()[world]
+        failed, scenery = core.robot.acting_kind()[world], task.scenery(world)
+        caption = "" if scenery is None else scenery.caption
         around = observe_surroundings(core, world)
         contact, seen = "", None
         if around is not None:
@@ -253,8 +254,8 @@ class WorldView:
             seen = surroundings_at(around, 0, head_xy, state.link_angle[world, -1], core.spec)
         text = [
             f"{time_s:.1f} s",
-            f"progress {task.progress_m[world]:.2f} m   "
-            + (task.caption(world) or standing(int(task.index[world]), task.targets_xy[world], point)),
+            f"progress {task.record['progress_m'][world]:.2f} m   "
+            + (caption or standing(int(task.index[world]), task.targets_xy[world], point)),
             f"failed joints {np.count_nonzero(failed)}{contact}",
         ]
         return self._renderer.draw(

@@ -73,7 +73,7 @@ class Mirrored:
                 task.routes.restored()
             if hasattr(task, "command"):
                 task.command["heading_rad"] *= -1.0
-            task.restored()
+                task.record["commanded_heading_rad"] *= -1.0
         self.place(-joint_angle, -head_angle, xy * FLIP_Y, *rest)
 
     def _draw_turned(self, *arguments: Any) -> Any:

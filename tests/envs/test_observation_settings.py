@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from snake_gym.envs import make_obstacle_field, make_waypoints
-from snake_gym.envs.checker import assert_same
 from snake_gym.interface.observations import FURTHER, ObservationLayout
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.fault_kinds import fault_code
+from tests.envs.vector_checker import assert_same
 
 W, J, N = 64, 9, 10
 FREELY = [name for name in FURTHER if name not in ("tail_leads", "suspected_fault")]

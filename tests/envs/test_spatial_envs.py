@@ -17,13 +17,13 @@ from scipy.spatial.transform import Rotation
 
 import snake_gym  # noqa: F401  registers
 from snake_gym.envs import SnakeVectorEnv
-from snake_gym.envs.checker import assert_same, check_vector_env
 from snake_gym.envs.recording import Recorder
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.registry import SPATIAL_TASKS
 from snake_gym.spatial.ground import field_heights
 from snake_gym.spatial.terrain import KINDS, TerrainConfig
 from snake_gym.spatial.waypoints import VARIED
+from tests.envs.vector_checker import assert_same, check_vector_env
 
 SMALL: dict[str, Any] = {
     "robot": {"n_joints": 12, "link_mass_kg": 0.5, "head_mass_kg": 0.5, "control_dt_s": 0.2, "sim_dt_s": 0.005,

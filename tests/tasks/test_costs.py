@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv, WaypointsConfig
-from snake_gym.envs.checker import assert_same
 from snake_gym.envs.task_settings import scenario_settings
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.tasks.costs import CostConfig, Costs
+from tests.envs.vector_checker import assert_same
 
 SPEC = load_robot({"preset": "resilient_servo", "joint_limit_rad": 1.0})  # limit 8 N m, control step 0.2 s
 LIVE = np.ones(2, bool)
