@@ -119,10 +119,7 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
         seeds = self._choose_seeds(seed)
         if mask is not None:
             seeds = seeds[mask]
-        obs = self.core.reset(seeds, mask)
-        if mask is not None and seed is not None and self.core.have_begun:
-            self._note_seeds()
-        return obs, self.core.infos()
+        return self.core.reset(seeds, mask), self.core.infos()
 
     def step(
         self, actions: NDArray[Any]
@@ -162,8 +159,6 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state from ``get_state``. Raises ValueError, with the env unchanged, if it is no valid state."""
         self.core.set_state(state)
-        if self.core.have_begun:
-            self._note_seeds()
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """Return one frame (H, W, 3) for each world; "human" shows it in a window as well."""
@@ -199,40 +194,26 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
 
     @property
     def np_random_seed(self) -> Any:
-        """Seed that ``reset`` was given, or that was drawn; -1 if ``np_random`` was set from outside."""
+        """The first world's seed if the others count up from it, else all of them; -1 before the first episode, if
+        ``np_random`` was set from outside."""
         _ = self.np_random
-        return self._np_random_seed
-
-    def _note_seeds(self) -> None:
-        """Set ``np_random_seed`` to the first world's seed if the others count up from it, else to all of them.
-
-        The generator stays, if there is one.
-        """
-        seeds = self.core.seeds
-        first = int(seeds[0])
-        if self._np_random is None:
-            self._np_random, _ = seeding.np_random(first)
-        counts_up = (seeds == first + np.arange(seeds.size)).all()
-        self._np_random_seed = first if counts_up else tuple(seeds.tolist())  # type: ignore[assignment]
+        seeds = self.core.seeds.tolist()
+        if not self.core.have_begun:
+            return self._np_random_seed
+        return seeds[0] if seeds == list(range(seeds[0], seeds[0] + len(seeds))) else tuple(seeds)
 
     def _choose_seeds(self, seed: int | list[int | None] | None) -> NDArray[np.int64]:
-        """Return world seeds (W,), NO_SEED for those that continue; updates ``np_random`` and ``np_random_seed``."""
+        """Return world seeds (W,), NO_SEED for those that continue; a plain seed is that of ``np_random``, too."""
         seeds = check_seeds(seed, self.num_envs)
-        given = seeds != NO_SEED
-        new = ~given & (self.core.episode < 0)
-        is_list = given.any() and np.ndim(seed) > 0  # type: ignore[arg-type]  # None is nothing in particular to numpy
-        if given.any() and not is_list:
+        new = (seeds == NO_SEED) & (self.core.episode < 0)
+        if isinstance(seed, int | np.integer):
             super().reset(seed=int(seeds[0]))
         elif new.any():
             first = self.np_random_seed
-            if isinstance(first, int) and first != UNKNOWN_SEED and not is_list:
+            if seed is None and first != UNKNOWN_SEED and np.ndim(first) == 0:
                 seeds[new] = first + np.flatnonzero(new)
             else:
                 seeds[new] = self.np_random.integers(0, SEED_END, np.count_nonzero(new))
-        if is_list:
-            _ = self.np_random  # else it would be drawn later, with another seed
-            listed = np.where(seeds == NO_SEED, self.core.seeds, seeds).tolist()
-            self._np_random_seed = tuple(listed)  # type: ignore[assignment]
         return seeds
 
     def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_] | None:
@@ -250,7 +231,7 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
 
 def _as_mode(mode: AutoresetMode | str) -> AutoresetMode:
     for known in AutoresetMode:
-        if mode == known or (isinstance(mode, str) and mode.upper() in (known.name, known.value.upper())):
+        if mode == known or str(mode).upper() in (known.name, known.value.upper()):
             return known
     names = ", ".join(known.name for known in AutoresetMode)
     raise ValueError(f"autoreset_mode is {mode!r}; expected one of {names}")

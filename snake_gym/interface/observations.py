@@ -32,7 +32,6 @@ from snake_gym.robot.measurement import (
     centre_offset,
     link_angles,
     mean_angle,
-    tracked_point,
     turn_back,
 )
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -41,8 +40,8 @@ from snake_gym.spatial.spec import SpatialSpec
 BOUND = 10.0
 NEAR_M = 2.0
 """From here on, [m], a target is far: ``distance`` grows no more, so that a long leg looks like any leg."""
-FULL_SCALE = 5.0
-"""What the largest force that a sensor can tell becomes: forces in use are small beside it."""
+FORCE_SCALE = 5.0
+"""Observed value of the sensor's maximum force."""
 JOINT_SIGN = (
     "joint i is the angle of link i minus that of link i + 1, links from the tail, so that > 0 bends to the right"
 )
@@ -63,7 +62,7 @@ class Seen(NamedTuple):
     phase: FloatArray | None
     """(W,) [rad] of the gait below the policy; None: there is none."""
     signals: Mapping[str, FloatArray]
-    """What the task tells besides, nothing on a real robot, and what the controller below the policy tells, by name."""
+    """Signals of the task and of the controller below the policy, by name."""
     remaining: FloatArray | None = None
     """(W,) share of the episode's time limit that is left; None: there is no limit."""
     velocity: FloatArray | None = None
@@ -87,7 +86,7 @@ class Column(NamedTuple):
     """How its values look in a mirror; None: nobody has said it."""
 
 
-class OfRobot(Protocol):
+class HasRobot(Protocol):
     """Whatever knows its robot: a layout of observations, or a truth."""
 
     @property
@@ -257,27 +256,12 @@ class ObservationLayout:
         """Entries D of an observation."""
         self._bound = np.concatenate([np.full(f.width, f.bound, np.float32) for f in self.fields.values()])
 
-    def build(
-        self,
-        measurement: Measurement,
-        goal: Goal,
-        reference: FloatArray,
-        last_action: FloatArray,
-        phase: FloatArray | None,
-        signals: Mapping[str, FloatArray] | None = None,
-        remaining: FloatArray | None = None,
-        velocity: FloatArray | None = None,
-    ) -> NDArray[np.float32]:
-        """What one control step shows (W, step_size) float32, a fresh array; arguments as in ``Seen``.
+    def build(self, seen: Seen) -> NDArray[np.float32]:
+        """Return what one control step shows (W, step_size) float32, a fresh array; ``Observer`` calls it.
 
-        ``Observer`` makes observations of several steps, and velocities. Where the robot lacks a sensor that the layout
-        has, no force is felt, every beam is free, and no joint failed.
+        Where the robot lacks a sensor that the layout has, no force is felt, every beam is free, and no joint failed.
         """
-        to_target = goal.target_xy_w - tracked_point(self.spec, measurement, self.point)
-        seen = Seen(
-            self, measurement, goal, to_target, reference, last_action, phase, signals or {}, remaining, velocity
-        )
-        obs = np.empty((last_action.shape[0], self.step_size), np.float32)
+        obs = np.empty((seen.last_action.shape[0], self.step_size), np.float32)
         for name, place in self.fields.items():
             if name in OWN:
                 values = COLUMNS[name].values(seen)
@@ -330,32 +314,25 @@ class ObservationLayout:
         def read(name: str, *otherwise: float) -> FloatArray:
             return self.read(obs, name) if name in self.fields else np.tile(otherwise, (n_worlds, 1))
 
-        at_rest = [0.0] * self.spec.n_joints
+        at_rest, still, zero = [0.0] * self.spec.n_joints, np.zeros(n_worlds), np.zeros((n_worlds, 2))
         error, distance = read("heading_error", 0.0, 1.0), read("distance", 1.0)
-        bearing = -np.arctan2(error[:, 0], error[:, 1])
-        zero = np.zeros((n_worlds, 2))
-        pose = (zero, np.zeros(n_worlds), np.ones(n_worlds, bool), zero)
-        sample = Measurement(read("joint_angle", *at_rest), read("joint_rate", *at_rest), *pose)
+        bearing, seen = -np.arctan2(error[:, 0], error[:, 1]), np.ones(n_worlds, bool)
+        goal = Goal(distance * np.stack([np.cos(bearing), np.sin(bearing)], axis=1), seen)
+        joints = read("joint_angle", *at_rest), read("joint_rate", *at_rest)
+        sample = Measurement(*joints, zero, still, seen, zero)
         if is_spatial(self):
-            still = np.zeros(n_worlds)
-            sample = sample._replace(heading=still, head_up_h=np.tile([0.0, 0.0, 1.0], (n_worlds, 1)), head_z_w=still)
-            target = distance * np.stack([np.cos(bearing), np.sin(bearing)], axis=1)
-            return sample, Goal(target, np.ones(n_worlds, bool))
+            up = np.tile([0.0, 0.0, 1.0], (n_worlds, 1))
+            return sample._replace(heading=still, head_up_h=up, head_z_w=still), goal
         sample = sample._replace(head_angle=-mean_angle(sample))
         centre = centre_offset(self.spec, link_angles(sample))
-        if self.point == "head":
-            sample = sample._replace(centre_xy_w=centre)
-        else:
-            sample = sample._replace(head_xy_w=-centre)
-        target = distance * np.stack([np.cos(bearing), np.sin(bearing)], axis=1)
+        moved: dict[str, Any] = {"centre_xy_w": centre} if self.point == "head" else {"head_xy_w": -centre}
         if "contact_force" in self.fields:
-            force = self.read(obs, "contact_force").reshape(n_worlds, self.spec.n_links, 2)
-            sample = sample._replace(contact_force_l=force)
+            moved["contact_force_l"] = self.read(obs, "contact_force").reshape(n_worlds, self.spec.n_links, 2)
         if "range" in self.fields:
-            sample = sample._replace(range_m=self.read(obs, "range"))
+            moved["range_m"] = self.read(obs, "range")
         if "failed" in self.fields:
-            sample = sample._replace(joint_failed=self.read(obs, "failed") > 0.5)
-        return sample, Goal(target, np.ones(n_worlds, bool))
+            moved["joint_failed"] = self.read(obs, "failed") > 0.5
+        return sample._replace(**moved), goal
 
 
 class _ReadSignals(dict[str, FloatArray]):
@@ -382,18 +359,18 @@ def _own_values(name: str, seen: Seen, shape: tuple[int, int]) -> FloatArray:
 # --- our own columns -------------------------------------------------------------------------------------------------
 
 
-def n_joints(of: OfRobot) -> int:
+def n_joints(of: HasRobot) -> int:
     """Return the number of joints of a layout's robot, or of a truth's."""
     return of.spec.n_joints
 
 
-def is_spatial(of: OfRobot) -> bool:
+def is_spatial(of: HasRobot) -> bool:
     """Return True for a layout of a spatial robot."""
     spec: Any = of.spec
     return isinstance(spec, SpatialSpec)
 
 
-def rate_scale(of: OfRobot) -> float:
+def rate_scale(of: HasRobot) -> float:
     """Return the scale of joint rates of a layout's robot, or of a truth's: 1 is the fastest servo's limit."""
     fastest = of.spec.joints("actuator.speed_limit_rad_s")
     return 1.0 / float(fastest.max()) if np.isfinite(fastest).all() else 0.5
@@ -461,7 +438,7 @@ def failed(seen: Seen) -> FloatArray:
 @register_column(
     "contact_force", "N", "contact force on each link from the tail, along the link and to its left",
     lambda layout: 0 if layout.contact_limit_n is None else 2 * layout.spec.n_links,
-    lambda layout: FULL_SCALE / (layout.contact_limit_n or FULL_SCALE), needs="a task with obstacles",
+    lambda layout: FORCE_SCALE / (layout.contact_limit_n or FORCE_SCALE), needs="a task with obstacles",
     mirror=ALONG_LEFT,
 )  # fmt: skip
 def contact_force(seen: Seen) -> FloatArray:

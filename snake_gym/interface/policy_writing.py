@@ -19,7 +19,7 @@ from safetensors.numpy import save
 
 from snake_gym.config import ConfigError, choose, to_dict, write_atomic
 from snake_gym.config.records import versions as installed_versions
-from snake_gym.interface.actor_network import GATES, ActorNetwork, FrozenNormaliser, Layer, LayerKind
+from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer, LayerKind
 from snake_gym.interface.observations import BOUND
 from snake_gym.interface.policy_contract import (
     FORMAT,
@@ -41,7 +41,7 @@ ACCURACY = 1e-6
 """Largest distance from the learner's action that needs no larger tolerance in the file."""
 N_GOLDEN = 8
 """Number of golden observations from resets of the env; as many again are drawn at random."""
-_ACTIVATIONS = tuple(kind for kind in get_args(LayerKind) if kind not in ("linear", "clip", *GATES))
+_ACTIVATIONS = tuple(kind for kind in get_args(LayerKind) if kind not in ("linear", "clip", "lstm"))
 _PARTS = {2: ("weight", "bias"), 4: ("weight", "hidden_weight", "bias", "hidden_bias")}
 """Names of the arrays of a layer, by their number."""
 
@@ -69,7 +69,7 @@ def write_policy(
         path: a folder; a policy file in it is replaced.
         env: the env that the policy was trained in, single or vector, wrapped or not. It is not changed.
         layers: from the observation to the action, each (W, b), with W (outputs, inputs) as in torch and b or None; or
-            (W_ih, W_hh, b_ih, b_hh) of ``torch.nn.LSTM`` or ``GRU``, which one is seen from the shapes.
+            (W_ih, W_hh, b_ih, b_hh) of ``torch.nn.LSTM``.
         activation: after each (W, b) but the last: relu, tanh, elu or silu.
         squash: True: the action is the tanh of the last layer (SAC); False: it is clipped to [-1, 1] (PPO).
         observation_mean, observation_var: (D,) running normalisation ``clip((obs - mean) / sqrt(var + epsilon))``;
@@ -171,12 +171,7 @@ def _describe(
             for part, values in zip(_PARTS[len(layer)], layer, strict=True)
             if values is not None
         }
-        kind: Any = "linear"
-        if "hidden_weight" in given:  # (gates * units, units)
-            shape = given["hidden_weight"].shape
-            kind = next((kind for kind, gates in GATES.items() if shape == (gates * shape[-1], shape[-1])), None)
-            if kind is None:
-                raise ConfigError(f"layers[{i}]: W_hh has shape {shape}; expected (4 n, n) for LSTM, (3 n, n) for GRU")
+        kind: LayerKind = "lstm" if "hidden_weight" in given else "linear"
         tensors |= {f"layer{i}.{part}": values for part, values in given.items()}
         found.append(Layer(kind, **{part: f"layer{i}.{part}" for part in given}))  # type: ignore[arg-type]
         if kind == "linear" and i < len(layers) - 1:

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from snake_gym.envs import make_obstacle_field, make_waypoints
+from snake_gym.envs import SnakeVectorEnv, make_waypoints
 from snake_gym.interface.observations import FURTHER, ObservationLayout
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
@@ -61,7 +61,9 @@ def test_default_observations_are_those_from_before_there_was_a_choice(
     )  # fmt: skip
     goal = Goal(rng.normal(size=(W, 2)), np.ones(W, bool))
     layout = ObservationLayout(RESILIENT_SERVO, n_actions, **arguments)
-    obs = layout.build(measurement, goal, rng.normal(size=(W, J)), rng.normal(size=(W, n_actions)), rng.normal(size=W))
+    obs = Observer(layout, W).look(
+        measurement, goal, rng.normal(size=(W, J)), rng.normal(size=(W, n_actions)), rng.normal(size=W)
+    )
     assert hashlib.sha256(obs.tobytes()).hexdigest()[:16] == digest
 
 
@@ -266,7 +268,8 @@ def test_privileged_columns_tell_the_truth() -> None:
 
 def test_contact_forces_are_told_where_there_are_obstacles() -> None:
     observation = {"privileged": ["true_contact_force"]}
-    core = make_obstacle_field(4, {"action": {"kind": "residual"}, "observation": observation}).core
+    settings = {"action": {"kind": "residual"}, "observation": observation}
+    core = SnakeVectorEnv("SnakeGym/ObstacleField-v0", 4, config=settings).core
     core.reset(np.arange(4))
     weight_n, touched = 9.81 * core.spec.links("link_mass_kg").sum(), 0
     for _ in range(80):

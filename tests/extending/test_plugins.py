@@ -97,7 +97,7 @@ def test_what_a_task_changes_and_does_not_keep_is_named_before_a_state_is_saved_
         snake_gym.load_plugins("reach.py")
         env = SnakeVectorEnv("Mine/Reach-v0", 2)
         _ = env.reset(seed=0), env.get_state(), env.step(np.zeros((2, 9)))
-        with pytest.raises(ConfigError, match=r"the task has changed its (clock_s|n_steps), which no saved state holds"):
+        with pytest.raises(ConfigError, match=r"the task has changed its (clock_s|n_steps), which no"):
             env.get_state()
         del sys.modules["reach"]
 
