@@ -33,7 +33,7 @@ from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.interface.policy import Policy, ZeroResidual
-from snake_gym.render.frames import standing
+from snake_gym.render.frames import progress_text
 from snake_gym.render.helm import Gamepad, Helm
 from snake_gym.render.play_window import PlayWindow
 from snake_gym.render.robot_window import FPS
@@ -281,13 +281,11 @@ class Session:
         if not core.live[0]:
             end = "   ENDED: " + ("complete" if core.terminated[0] else "time is up") + ", R: next episode"
         terms = [f"{name} {infos['reward/' + name][0]:+.3f}" for name in core.terms]
-        scenery = task.scenery(0)
-        where = (scenery and scenery.caption) or standing(int(task.index[0]), task.targets_xy[0], core.point_xy[0])
         lines = [
             f"{self.name}   seed {core.seeds[0]}, episode {core.episode[0]}   H: keys",
             f"{state.time_s[0]:.1f} s of {core.step_limit[0] * self.dt_s:g} s   x{self.speed:g}"
             f"{'   PAUSED' if self.paused else ''}{end}",
-            f"progress {task.record['progress_m'][0]:.2f} m   {where}",
+            progress_text(core, 0),
             f"speed {infos['speed_m_s'][0]:.3f} m/s   energy {infos['energy_j'][0]:.1f} J",
             f"reward {self._reward:+.2f}, last step:", "   " + "   ".join(terms),
             f"failed joints {np.count_nonzero(core.robot.failed_now()[0])}   joint {j + 1}: "

@@ -12,6 +12,7 @@ import pytest
 
 from snake_gym.envs import SnakeVectorEnv, make_waypoints
 from snake_gym.interface.observations import FURTHER, ObservationLayout
+from snake_gym.interface.observer import Observer
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.fault_kinds import fault_code
@@ -130,8 +131,6 @@ def test_a_policy_sees_which_end_leads_and_what_the_controller_below_suspects() 
 
 def test_velocity_stays_while_the_pose_is_lost_and_is_then_the_mean_of_the_gap() -> None:
     """A robot that moves evenly and turns through pi; its pose source tells angles from -pi to pi."""
-    from snake_gym.interface.observer import Observer
-
     layout = ObservationLayout(RESILIENT_SERVO, J, False, "centre", columns=["body_velocity", "turning_rate"])
     observer, zeros = Observer(layout, 2), np.zeros((2, J))
     lost = [(False, True), (True, True), (True, False), (False, False), (True, True), (True, True)]

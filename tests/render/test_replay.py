@@ -23,7 +23,7 @@ from PIL import Image, ImageSequence
 from snake_gym.envs.recording import RecordedBody, Recording
 from snake_gym.physics.faults import BIASED, DEAD, FAULT_CODES, HEALTHY, NOISY
 from snake_gym.render.animation import scene_gif
-from snake_gym.render.frames import FrameRenderer
+from snake_gym.render.frames import FrameRenderer, Picture, ends_of
 from snake_gym.render.palette import MUTED, fault_colours, policy_colours, rgb
 from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired
 from snake_gym.render.replay import ASSETS, Scene, replay_page
@@ -229,5 +229,6 @@ def test_every_kind_of_fault_has_a_colour_and_a_name_in_page_and_frame(monkeypat
     named = {name: code for name, code in FAULT_CODES.items() if code in colours}
     assert {kind["name"]: int(code) for code, kind in shown.items()} == named
     assert shown["20"]["colour"] == MUTED
-    frame = FrameRenderer(SPEC).draw(np.zeros(10), (0, 0), [[5, 0]], 0, failed=[0, 0, 0, 20, 0, 0, 0, 0, 0])
+    ends_xy, failed = ends_of(SPEC, np.zeros(10), np.zeros(2)), np.array([0, 0, 0, 20, 0, 0, 0, 0, 0])
+    frame = FrameRenderer(SPEC).draw(Picture(ends_xy, failed=failed))
     assert (np.abs(frame.astype(int) - rgb(MUTED)).max(axis=2) <= 4).sum() > 60
