@@ -13,7 +13,6 @@ from snake_gym.__main__ import main
 from snake_gym.commands.keys import key_table
 from snake_gym.commands.play import FAULT_KEYS, KEYS, PANEL, Session, make_player
 from snake_gym.config import ConfigError
-from snake_gym.envs.task_settings import build_env
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.render import palette
 from snake_gym.render.palette import rgb
@@ -21,6 +20,7 @@ from snake_gym.render.play_window import PlayWindow
 from snake_gym.render.robot_window import FPS, SIZE
 from snake_gym.render.sketch import Sketch
 from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.tasks.task_settings import build_env
 
 pytest.importorskip("pygame")
 PAGE = Path(__file__).parents[2] / "docs" / "play.md"

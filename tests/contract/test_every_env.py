@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import snake_gym  # noqa: F401  registers
@@ -35,16 +33,6 @@ def test_a_pair_that_cannot_be_is_refused(env_id: str, robot: str) -> None:
     for make in (gym.make, gym.make_vec):
         with pytest.raises(ConfigError, match=REFUSED[env_id, robot]):
             make(env_id, robot=robot)
-
-
-@pytest.mark.slow
-@every
-def test_checkers_of_others_are_silent(env_id: str, robot: str) -> None:
-    sb3 = pytest.importorskip("stable_baselines3.common.env_checker", reason="extra train")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(gym.make(env_id, robot=robot, render_mode="rgb_array").unwrapped)
-        sb3.check_env(gym.make(env_id, robot=robot))
 
 
 @pytest.mark.slow

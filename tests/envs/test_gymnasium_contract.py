@@ -200,12 +200,6 @@ def test_a_wrong_argument_is_refused_in_one_line_and_changes_nothing(make: Any, 
     assert_same(env.get_state(), before, "after a refusal")
 
 
-def test_options_of_other_libraries_are_let_through() -> None:
-    for env in (SnakeEnv(), make_waypoints(2)):
-        env.reset(options={"lerobot_new_rollout": True})
-    env.reset(options={"reset_mask": None})
-
-
 @pytest.mark.parametrize("controller", [None, *(kind for kind in CONTROLLERS if kind != "multimodal")])
 def test_what_get_state_returns_is_taken_back_whatever_controller_runs(controller: str | None) -> None:
     """Some parts of a state are not finite by their meaning: times that have not come, places not yet found."""

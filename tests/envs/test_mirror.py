@@ -16,12 +16,12 @@ from snake_gym.config import ConfigError
 from snake_gym.controllers.base import CONTROLLERS
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.mirror import env_reflections
-from snake_gym.envs.task_settings import build_env
 from snake_gym.interface import observations
 from snake_gym.interface.mirror import Reflection
 from snake_gym.interface.observations import FURTHER
 from snake_gym.registry import PLANAR_TASKS
 from snake_gym.tasks.privileged import PRIVILEGED
+from snake_gym.tasks.task_settings import build_env
 
 N_STEPS = 50
 FLIP_Y = np.array([1.0, -1.0])

@@ -39,18 +39,6 @@ def test_a_controller_that_cannot_be_is_refused_whatever_the_kind_of_action(
         ActionDecoder(build(ActionConfig, {"kind": kind, "controller": controller}, "env.action"), RESILIENT_SERVO)
 
 
-def test_a_tuned_controller_that_is_not_used_needs_no_tuned_file() -> None:
-    robot = dataclasses.replace(RESILIENT_SERVO, name="nobody_tuned")
-    ActionDecoder(ActionConfig(kind="gait", controller={"tuned": "cc"}), robot)
-
-
-def test_joint_reference_scales_by_the_limit() -> None:
-    decoder = ActionDecoder(ActionConfig(), RESILIENT_SERVO)
-    action = np.random.default_rng(0).uniform(-1, 1, (W, J))
-    reference = decoder.decode(action, *sample(), decoder.initial_state(W))
-    np.testing.assert_allclose(reference, action * np.radians(90.0))
-
-
 def test_residual_adds_to_the_controller_and_clips_once_last() -> None:
     config = ActionConfig(kind="residual", controller={"kind": "sjc", "amplitude_rad": 1.5}, scale_rad=0.8)
     decoder = ActionDecoder(config, RESILIENT_SERVO)

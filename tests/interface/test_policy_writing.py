@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ import pytest
 import torch
 
 from snake_gym.benchmark import evaluate
-from snake_gym.config import ConfigError, build
+from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv
-from snake_gym.hardware.commands.run import drive
-from snake_gym.hardware.robot.run_config import RunConfig, plan_run
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.interface.policy_writing import write_policy
 
@@ -126,39 +123,6 @@ def test_squashed_actions_are_a_tanh(tmp_path: Path) -> None:
     path = write_policy(tmp_path, ENV, linear_layers(AGENT), squash=True)
     expected = np.tanh(as_learner(AGENT.actor_mean)(OBS))
     np.testing.assert_allclose(load_policy(path).predict(OBS)[0], expected, rtol=0, atol=5e-6)
-
-
-def test_the_file_plays_in_an_evaluation_and_on_emulated_servos(tmp_path: Path) -> None:
-    path = write_policy(tmp_path / "mine", ENV, linear_layers(AGENT))
-    out = tmp_path / "out"
-    evaluate.main(["--policy", f"mine={path}", "--controllers", "none", "--episodes", "3", "--set", "resamples=100",
-                   "--no-pictures", "--out", str(out)])  # fmt: skip
-    made = []
-    for seed in range(1_000_000, 1_000_003):
-        env = SnakeEnv(config=GAIT)
-        obs, info = env.reset(seed=seed)
-        for _ in range(10):
-            obs, _, _, _, info = env.step(ACT(obs))
-        made.append(info["progress_m"])
-    results = json.loads((out / "results.json").read_text())
-    assert results["policies"]["mine"]["mean"] == pytest.approx(np.mean(made), rel=1e-3)
-    given = {"policy": str(path), "time_limit_s": 1.0, "connection": {"latch": str(tmp_path / "estop")}}
-    config = build(RunConfig, given)
-    plan, wanted = plan_run(config), []
-    for policy in (plan.policy, TorchPolicy()):
-        log = tmp_path / f"{len(wanted)}.jsonl"
-        assert drive(config, plan._replace(policy=policy), str(log)) == 0
-        lines = [json.loads(line) for line in log.read_text().splitlines()]
-        wanted.append([line["wanted"] for line in lines if line["kind"] == "step"])
-    assert np.abs(wanted[0]).max() > 0.3 and len(wanted[0]) >= 4
-    np.testing.assert_allclose(*wanted, rtol=0, atol=2e-5)  # servos' steps are far coarser
-
-
-class TorchPolicy:
-    """The learner itself."""
-
-    def predict(self, observation: Any, state: Any = None, *_: Any, **__: Any) -> Any:
-        return ACT(observation), state
 
 
 @pytest.mark.parametrize(

@@ -107,13 +107,3 @@ def test_paths_and_commands_are_recorded_and_drawn(env_id: str) -> None:
     assert '"targets_mm":[]' in page and '"aim_mm":[[' in page
     scene_gif(Scene("one", (recorded,)), duration_s=0.5)
     env.close()
-
-
-def test_the_env_draws_its_field() -> None:
-    env = SnakeEnv("SnakeGym/ObstacleField-v0", render_mode="rgb_array", field={"kind": "forest", "difficulty": 1.0})
-    env.reset(seed=0)
-    first = env.render()
-    assert near(first, ROCK).sum() > 200
-    env.reset(seed=1)
-    assert (env.render() != first).any()
-    env.close()

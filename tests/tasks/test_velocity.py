@@ -60,12 +60,6 @@ def test_commands_are_in_their_ranges_and_come_in_time() -> None:
         drive(one, [0.0, 0.0], 1, i)
 
 
-def test_commands_last_as_long_as_the_episode() -> None:
-    core = SnakeVectorEnv(VELOCITY, 200, time_limit_s=300.0).core
-    core.reset(np.arange(200))
-    assert (core.task.scenario["command_begin_s"][:, -1] >= 300.0).all()
-
-
 def test_a_robot_that_does_what_it_is_told_tracks_perfectly() -> None:
     task = make(heading=0.5, **STRAIGHT)
     ahead = np.array([np.cos(0.5), np.sin(0.5)])

@@ -8,7 +8,7 @@ import pytest
 
 from snake_gym.config import ConfigError, apply_overrides, build
 from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig
-from snake_gym.envs.task_settings import build_env, changed_assignments, laid_over, scenario_settings
+from snake_gym.tasks.task_settings import build_env, changed_assignments, laid_over, scenario_settings
 
 WAYPOINTS, FIELD = "SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"
 SWITCH = f"env_id={FIELD}"
