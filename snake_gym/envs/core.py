@@ -321,7 +321,7 @@ class SnakeCore:
         """Return observations (W, D) of the present measurement, a fresh array, or such arrays by part."""
         self.goal = self.task.goal()
         phase = self.decoder.phase(self.decoder_state) if self.decoder.has_phase else None
-        signals = {**self.task.signals(), **self.decoder.tell(self.decoder_state)}
+        signals = {**self.task.signals(), **self.decoder.signals(self.decoder_state)}
         if self._others is not None:
             for name, values in signals.items():
                 check_numbers(values, (self.n_worlds, *np.shape(values)[1:]), f"the task's signal {name}")

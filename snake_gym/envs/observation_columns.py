@@ -16,10 +16,10 @@ def make_layout(config: EnvConfig, task: Task, sensors: SensorSuite, decoder: Ac
         decoder.spec, decoder.size, decoder.has_phase, task.tracked_point, config.faults.reveal,
         None if contact is None else contact.limit_n, 0 if scan is None else scan.n_beams,
         1.0 if scan is None else scan.max_range_m, task_columns=task.columns, history=config.observation.history,
-        told=decoder.told, columns=config.observation.columns,
+        controller_signals=decoder.signal_names, columns=config.observation.columns,
     )  # fmt: skip
     n_worlds = len(task.rows)
-    signals = {**task.signals(), **decoder.tell(decoder.initial_state(n_worlds))}
+    signals = {**task.signals(), **decoder.signals(decoder.initial_state(n_worlds))}
     for name in layout.fields:
         if name not in (*OWN, *task.columns) and layout.lacks_signal(name, signals, n_worlds):
             raise ConfigError(

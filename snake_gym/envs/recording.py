@@ -26,7 +26,7 @@ class RecordedSurroundings:
     route_xy: FloatArray
     """(r, 2) [m] route to the goal."""
     aim_xy: FloatArray
-    """(T, 2) [m] point that the robot was told to go to."""
+    """(T, 2) [m] point to go to."""
     beam_angle: FloatArray
     """(B,) [rad] directions of the scanner's beams relative to the head."""
     max_range_m: float

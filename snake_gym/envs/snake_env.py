@@ -38,8 +38,8 @@ class SnakeEnv(gym.Env[Any, Any]):
         (``reward/<term>``).
 
     Costs:
-        What goes beyond a threshold of ``costs.*`` costs, beside the reward, as in Safety-Gymnasium: each cost is in
-        [0, 1] in every step (``info["cost/<name>"]``), ``info["cost"]`` is their sum. None is on by default.
+        Each cost with a threshold in ``costs.*`` is in [0, 1] in every step (``info["cost/<name>"]``), as in
+        Safety-Gymnasium; ``info["cost"]`` is their sum. They are no part of the reward. None is on by default.
 
     Start:
         At rest, bent as one moment of a serpenoid wave, tracked point at the origin unless the task says otherwise; by

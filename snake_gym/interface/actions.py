@@ -33,7 +33,7 @@ from snake_gym.spatial.spec import SpatialSpec
 
 ActionKind = Literal["joint_reference", "residual", "gait"]
 GAIT_ACTIONS = ("amplitude", "frequency", "phase_shift", "offset")
-TOLD = ("reverse", "fault_kind", "mode")
+CONTROLLER_SIGNALS = ("reverse", "fault_kind", "mode")
 """State of a controller underneath that policies may see, if it has it: 1 where the tail leads (W,), the codes of the
 faults that it suspects (W, J), and the number of its mode (W,)."""
 
@@ -85,8 +85,8 @@ class ActionDecoder:
         if config.kind == "residual" or (config.kind == "gait" and config.controller.get("kind") in OWN_ACTIONS):
             self.controller = make_controller(config.controller, spec, where="env.action.controller")
         if config.kind == "gait" and isinstance(spec, SpatialSpec) and self.controller is None:
-            told = config.controller.get("kind")
-            raise ConfigError(f"env.action.controller is {told} with kind gait; expected multimodal for {spec.name}")
+            found = config.controller.get("kind")
+            raise ConfigError(f"env.action.controller is {found} with kind gait; expected multimodal for {spec.name}")
         self.own_actions: tuple[str, ...] = ()
         """Names of the actions of a controller that has its own; none: the actions are ours."""
         if config.kind == "gait" and self.controller is not None:
@@ -99,8 +99,8 @@ class ActionDecoder:
         n_gait = len(self.own_actions or GAIT_ACTIONS)
         self.size = n_gait if config.kind == "gait" else spec.n_joints + self.has_pace
         self._joint = np.arange(spec.n_joints)
-        self.told = tuple(self.tell(self.initial_state(1)))
-        """Names of what ``tell`` returns."""
+        self.signal_names = tuple(self.signals(self.initial_state(1)))
+        """Names of ``signals``."""
 
     @property
     def has_phase(self) -> bool:
@@ -129,9 +129,9 @@ class ActionDecoder:
             return {**self.controller.initial_state(n_worlds), **paced, **held}
         return {"phase": np.zeros(n_worlds)} if self.config.kind == "gait" else {}
 
-    def tell(self, state: ControllerState) -> dict[str, FloatArray]:
-        """Return what the controller underneath tells policies, by its names in ``TOLD``."""
-        return {name: state[name] for name in TOLD if name in state}
+    def signals(self, state: ControllerState) -> dict[str, FloatArray]:
+        """Return what policies may see of the controller underneath, by its names in ``CONTROLLER_SIGNALS``."""
+        return {name: state[name] for name in CONTROLLER_SIGNALS if name in state}
 
     def phase(self, state: ControllerState) -> FloatArray:
         """Gait phase (W,) [rad] that the next command will use; only where ``has_phase``."""

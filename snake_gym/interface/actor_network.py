@@ -22,7 +22,7 @@ from snake_gym.config import Settings
 
 SMALL_PRODUCT = 1 << 18
 """Multiplications up to which OpenBLAS, numpy's usual library, keeps a matrix product on one thread. With more threads
-these products gain nothing, and beside a busy neighbour lose a hundredfold, as the threads wait for each other."""
+these products gain nothing, and next to a busy neighbour lose a hundredfold: threads wait for each other."""
 
 LayerKind = Literal["linear", "relu", "tanh", "elu", "silu", "clip", "lstm"]
 N_GATES = 4

@@ -45,26 +45,26 @@ def find_reflection(mirror: Mirror, of: Any, width: int, what: str, action: Refl
 
     Raises ConfigError where nobody has said it, or where twice in the mirror is not what it was.
     """
-    told = mirror(of) if callable(mirror) and not isinstance(mirror, Reflection) else mirror
-    if told is None:
+    given = mirror(of) if callable(mirror) and not isinstance(mirror, Reflection) else mirror
+    if given is None:
         raise ConfigError(
             f"{what} does not say how it looks in a mirror; register it with mirror=-1 (turned round), 1 (the same), a "
             "sign for each entry, or 'reversed' (entries from right to left)"
         )
     places = np.arange(width)
-    if isinstance(told, Reflection):
-        found = told
-    elif told == "action" and action is not None:
+    if isinstance(given, Reflection):
+        found = given
+    elif given == "action" and action is not None:
         found = action
-    elif told == "reversed":
+    elif given == "reversed":
         found = Reflection(places[::-1].copy(), np.ones(width, np.float32))
     else:
-        signs = np.atleast_1d(told)
+        signs = np.atleast_1d(given)
         whole = signs.size > 0 and width % signs.size == 0 and np.isin(signs, (SAME, TURNED)).all()
         found = Reflection(places, np.tile(signs, width // signs.size if whole else 0).astype(np.float32))
     if found.sign.shape != (width,) or not _is_its_own_inverse(found):
         raise ConfigError(
-            f"the mirror of {what} is {show(told)}; expected -1, 1, signs that {width} entries are a multiple of, or "
+            f"the mirror of {what} is {show(given)}; expected -1, 1, signs that {width} entries are a multiple of, or "
             "a Reflection that undoes itself"
         )
     return found

@@ -111,7 +111,7 @@ USUAL = "standard"
 
 
 class ObservationConfig(Settings):
-    """What a policy sees, and what its critic sees besides in training."""
+    """What a policy sees, and its critic in training."""
 
     columns: Annotated[tuple[str, ...], pydantic.Field(min_length=1)] = (USUAL,)
     """Columns in order; ``standard`` stands for those of the table above and the task's."""
@@ -201,8 +201,8 @@ class ObservationLayout:
     ``has_phase``: a gait clock runs below the policy. ``point``: "centre" or "head", from where the target is seen.
     ``contact_limit_n``: largest force that the links' sensors tell; None: no such sensors. ``n_beams``: B of the head's
     scanner, 0: none; ``max_range_m``: its reach. ``columns`` and ``history``: see ``ObservationConfig``;
-    ``task_columns``: what ``standard`` in ``columns`` stands for beside ``STANDARD``. ``told``: what the controller
-    below the policy tells (``ActionDecoder.told``).
+    ``task_columns``: what ``standard`` in ``columns`` stands for, after ``STANDARD``. ``controller_signals``: those of
+    the controller below the policy (``ActionDecoder.signal_names``).
 
     ``fields`` are the places in the newest control step, which are the first ``step_size`` entries.
 
@@ -223,12 +223,12 @@ class ObservationLayout:
         columns: Sequence[str] = (USUAL,),
         task_columns: Sequence[str] = (),
         history: int = 1,
-        told: Collection[str] = (),
+        controller_signals: Collection[str] = (),
     ) -> None:
         self.spec, self.n_actions, self.has_phase, self.point = spec, n_actions, has_phase, point
         self.reveal_faults, self.contact_limit_n = reveal_faults, contact_limit_n
         self.n_beams, self.max_range_m = n_beams, max_range_m
-        self.told = told
+        self.controller_signals = controller_signals
         self.history = history
         """Number k of control steps that an observation shows."""
         self.fields: dict[str, Field] = {}
@@ -490,7 +490,8 @@ def remaining_time(seen: Seen) -> FloatArray:
 
 @register_column(
     "tail_leads", "1", "1 where the controller below the policy drives tail first",
-    lambda layout: int("reverse" in layout.told), needs="a residual on a controller that drives both ways", mirror=SAME,
+    lambda layout: int("reverse" in layout.controller_signals), mirror=SAME,
+    needs="a residual on a controller that drives both ways",
 )  # fmt: skip
 def tail_leads(seen: Seen) -> FloatArray:
     return seen.signals["reverse"][:, None]
@@ -498,7 +499,8 @@ def tail_leads(seen: Seen) -> FloatArray:
 
 @register_column(
     "suspected_fault", "1", "1 where the controller below the policy takes a joint for failed, for each joint, in it "
-    "for locked, for free, for others", lambda layout: 3 * layout.spec.n_joints * ("fault_kind" in layout.told),
+    "for locked, for free, for others",
+    lambda layout: 3 * layout.spec.n_joints * ("fault_kind" in layout.controller_signals),
     needs="a residual on a controller that detects faults", mirror=SAME,
 )  # fmt: skip
 def suspected_fault(seen: Seen) -> FloatArray:

@@ -165,7 +165,7 @@ def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | A
 
 
 def read_policy_file(file: Path) -> tuple[PolicyContract, bytes]:
-    """The contract in ``file``, and the content of the weights' file beside it. Raises ConfigError."""
+    """The contract in ``file``, and the content of the weights' file. Raises ConfigError."""
     contract = parse_contract(_read(file), str(file))
     weights = file.parent / contract.weights.file
     data = _read(weights)

@@ -32,7 +32,7 @@ _BEYOND = 1.5
 """Way that a route goes on beyond the distance at which the robot is out, in robot lengths."""
 
 
-class WayOutConfig(Settings):
+class ExitConfig(Settings):
     """When the robot is out, and what is shown of the way."""
 
     distance_m: Positive | None = None
@@ -58,7 +58,7 @@ class EscapeConfig(AmongObstaclesConfig):
     """
 
     field: ThicketConfig = dataclasses.field(default_factory=ThicketConfig)
-    goal: WayOutConfig = dataclasses.field(default_factory=WayOutConfig)
+    goal: ExitConfig = dataclasses.field(default_factory=ExitConfig)
 
     def make_maker(self, spec: RobotSpec) -> ThicketMaker:
         try:

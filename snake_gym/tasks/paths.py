@@ -68,7 +68,7 @@ class PathConfig(Settings):
         self._check_kind()
         if self.file is not None:
             if self.points:
-                raise ValueError("path.points is given beside path.file; expected one of them")
+                raise ValueError("path.points and path.file are given; expected one of them")
             # From here on the settings alone say what the path is, wherever they go and whatever becomes of the file.
             object.__setattr__(self, "points", read_points(self.file))
             object.__setattr__(self, "file", None)

@@ -79,7 +79,7 @@ class EnvConfig(Settings, ABC):
         check_privileged(self.observation.privileged, self.randomisation)
 
     def without_privileged(self) -> EnvConfig:
-        """The same env for a policy alone, whose observations have no privileged part."""
+        """The same env for a policy alone: its observations have no privileged part."""
         return dataclasses.replace(self, observation=dataclasses.replace(self.observation, privileged=()))
 
     def load_robot(self) -> RobotSpec:
@@ -200,7 +200,7 @@ class Step(NamedTuple):
 
 
 class Scenery(NamedTuple):
-    """What pictures of one world show beside robot and targets."""
+    """What pictures of one world show in addition to robot and targets."""
 
     features: FloatArray
     """(k, 6) obstacles, see ``physics.state.Obstacles``."""
@@ -302,7 +302,7 @@ class Task(ABC):
         return Goal(self.targets_xy[self.rows, current], self.index < self.n_targets)
 
     def signals(self) -> Mapping[str, FloatArray]:
-        """Return what ``columns`` are made from beside measurement and goal: arrays (W, ...) by name."""
+        """Return what else ``columns`` are made from than measurement and goal: arrays (W, ...) by name."""
         return {}
 
     def move_target(self, world: int, xy: Any) -> None:
@@ -313,7 +313,7 @@ class Task(ABC):
         self.targets_xy[world, self.index[world]] = place
 
     def scenery(self, world: int) -> Scenery | None:
-        """Return what pictures of one world show beside robot and targets; None: nothing."""
+        """Return what pictures of one world show in addition to robot and targets; None: nothing."""
         return None
 
     def restored(self) -> None:  # noqa: B027

@@ -16,7 +16,7 @@ _NOT_SCENARIO = ("robot", "action", "reward", "costs", "n_threads", "observation
 
 
 def build_env(env_id: str, settings: Mapping[str, Any], where: str = "env") -> EnvConfig:
-    """Return the checked settings of an environment. Raises ConfigError, whose message starts with ``where``."""
+    """Return the checked settings of an environment. Raises ConfigError; its message starts with ``where``."""
     return build(find_task(env_id), settings, where)
 
 
@@ -30,7 +30,7 @@ def laid_over(env_id: str, env_file: str | None, env: Mapping[str, Any]) -> dict
 
 
 def scenario_settings(config: EnvConfig | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of an episode besides the robot: course or field, faults, start, sensors, time limit.
+    """Return the settings of an episode but the robot's: course or field, faults, start, sensors, time limit.
 
     Sizes of faults that do not come are at their defaults in those of an EnvConfig.
     """

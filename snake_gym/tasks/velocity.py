@@ -75,7 +75,7 @@ class CommandConfig(Settings):
     success_heading_rad: Positive = 0.4
     """... and a mean heading error of at most this."""
     tracked_point: Point = "centre"
-    """Point of the robot whose velocity counts: centre (of mass), or head (the centre of the head link)."""
+    """Point of the robot that is to move so: centre (of mass), or head (the centre of the head link)."""
 
     def check(self) -> None:
         check_order(self, "min_speed_m_s", "max_speed_m_s")

@@ -48,7 +48,7 @@ class CourseConfig(Settings):
     radius_m: Distance = 0.1
     """A target is reached when the tracked point is this near."""
     success_targets: PositiveCount = 3
-    """Random course: an episode with at least so many targets counts as a success; else all targets must be reached."""
+    """Random course: targets for a success; on other courses it is all of them."""
     tracked_point: Point = "centre"
     """Point of the robot that is to reach the targets: centre (of mass), or head (the centre of the head link)."""
     lookahead: Annotated[int, Field(ge=0, le=8)] = 0
