@@ -159,7 +159,8 @@ class SnakeCore:
         """Replace the controller under the residual action, for example by one with parameters for each world."""
         self.decoder.controller = controller
         self.decoder_state = self.decoder.initial_state(self.n_worlds)
-        self._at_first = self.get_state()
+        others = {name: values for name, values in self._at_first.items() if not name.startswith("decoder/")}
+        self._at_first = {**others, **_copies(_named("decoder", self.decoder_state))}
 
     def limit_steps(self, n: int) -> None:
         """End the next episodes after ``n`` control steps; ``config`` is changed accordingly."""

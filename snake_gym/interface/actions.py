@@ -119,7 +119,7 @@ class ActionDecoder:
             signs = (SAME, SAME, SAME, TURNED)
         if self.controller is not None:
             check_mirror(self.controller, "env.action.controller")
-        return find_reflection(signs, None, self.size, "the action")
+        return find_reflection(signs, self.size, "the action")
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Arrays (W, ...) that the decoder carries from step to step."""

@@ -279,7 +279,7 @@ class ObservationLayout:
         Raises ConfigError, which names the column, where nobody has said it.
         """
         parts = [
-            find_reflection(COLUMNS[name].mirror, self, place.width, f"the column {name} of the observations", action)
+            find_reflection(COLUMNS[name].mirror, place.width, f"the column {name} of the observations", action)
             for name, place in self.fields.items()
         ]
         return side_by_side(self.history * parts)

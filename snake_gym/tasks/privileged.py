@@ -135,7 +135,7 @@ class PrivilegedLayout:
         """Return how the columns look in a mirror. Raises ConfigError where nobody has said it."""
         return side_by_side(
             [
-                find_reflection(column.mirror, self._truth, place.width, f"the privileged column {place.name}")
+                find_reflection(column.mirror, place.width, f"the privileged column {place.name}")
                 for column, place in zip(self._columns, self.fields.values(), strict=True)
             ]
         )
