@@ -19,7 +19,7 @@ from snake_gym.config.settings import Share
 from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.envs.arguments import NO_SEED, check_action
 from snake_gym.envs.observation_columns import make_layout
-from snake_gym.envs.saved_state import check_kept, unkept, write_state
+from snake_gym.envs.saved_state import write_state
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observer import Observer
 from snake_gym.physics.faults import HEALTHY
@@ -33,7 +33,7 @@ from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.costs import Costs
 from snake_gym.tasks.privileged import PrivilegedLayout, Truth
-from snake_gym.tasks.task import EnvConfig, NewEpisodes, Step, Task, begin_episodes
+from snake_gym.tasks.task import EnvConfig, NewEpisodes, Step, Task, begin_episodes, check_kept, unkept
 
 BoolArray = NDArray[np.bool_]
 _KEPT_DIFFICULTIES = 256
@@ -70,6 +70,7 @@ class SnakeCore:
         self.n_steps = config.n_steps(self.spec)
         _check_start(config, self.spec)
 
+        # What the settings make
         self.task: Task = config.make_task(self.spec, n_worlds)
         self._others = None if type(self.task).__module__.startswith("snake_gym.") else unkept(self.task)
         """What a user's task had, when it was made, that is no part of its state; None: the task is ours."""
@@ -90,6 +91,7 @@ class SnakeCore:
         self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", self.task.stream, "faults")}
         self.weights = dict(self.task.weights)
 
+        # Where the episodes stand
         self.seeds, self.step_count, self.folded_steps = (np.zeros(n_worlds, np.int64) for _ in range(3))
         self.episode = np.full(n_worlds, -1, np.int64)
         """(W,) number of the episode of its seed, from 0; -1: none has begun."""
@@ -108,13 +110,16 @@ class SnakeCore:
         self.measurement: Measurement = self.sensors.measure(self.robot)
         self.goal: Goal = self.task.goal()
         """Where to go, as policies are shown it."""
-        self.privileged: PrivilegedLayout | None = None
+        self.privileged = self._privileged_layout()
         """Truth in observations, for critics; None: there is none."""
-        if config.observation.privileged:
-            kinds, among = tuple(sorted(config.faults.present_kinds)), self.task.obstacles is not None
-            truth = Truth(self.robot, self.measurement, self.randomisation, kinds, among)
-            self.privileged = PrivilegedLayout(config.observation.privileged, truth)
         self._at_first = self.get_state()
+
+    def _privileged_layout(self) -> PrivilegedLayout | None:
+        names, faults = self.config.observation.privileged, self.config.faults
+        if not names:
+            return None
+        kinds, among = tuple(sorted(faults.present_kinds)), self.task.obstacles is not None
+        return PrivilegedLayout(names, Truth(self.robot, self.measurement, self.randomisation, kinds, among))
 
     @property
     def point_xy(self) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -106,7 +106,6 @@ class Recorder:
     def __init__(self, core: SnakeCore, worlds: Sequence[int]) -> None:
         self._core, self._rows = core, np.asarray(worlds, dtype=np.int64)
         self._moments: list[dict[str, NDArray[Any]]] = []
-        self._around: list[list[RecordedSurroundings | None]] = []
 
     def take(self) -> None:
         """Record the present moment."""
@@ -121,19 +120,21 @@ class Recorder:
         if isinstance(spec, SpatialSpec):
             rotation, origin = robot.base_pose()
             arrays |= {"joint_angle": robot.joint_angle(), "rotation": rotation, "origin": origin}
+        if core.task.scenery(0) is not None:
+            arrays |= _sensed(core)
         self._moments.append({name: values[rows].copy() for name, values in arrays.items()})
-        self._around.append([observe_surroundings(core, world) for world in rows.tolist()])
 
     def recordings(self, name: str, kind: str, first_seed: int) -> list[Recording]:
         """Return the recordings, one for each world; ``first_seed`` is that of world 0."""
         core, robot = self._core, cast(Any, self._core.robot)
         series: dict[str, Any] = {key: np.array([at[key] for at in self._moments]) for key in self._moments[0]}
+        sensed = [series.pop(key) for key in ("aim_xy", "range_m", "force_w") if key in series]
         pose = [series.pop(key) for key in ("rotation", "origin", "joint_angle") if key in series]
         return [
             Recording(
                 name=name, kind=kind, spec=core.spec, seed=first_seed + world, radius_m=core.task.radius_m,
                 targets_xy=core.task.targets_xy[world].copy(),
-                around=_join([moment[i] for moment in self._around]),
+                around=_surroundings(core, world, *(x[:, i] for x in sensed)) if sensed else None,
                 body=_body(robot.spec, robot.ground_of(world), *(x[:, i] for x in pose)) if pose else None,
                 **{key: values[:, i] for key, values in series.items()},
             )
@@ -183,30 +184,24 @@ def _crop(ground: Ground, places: FloatArray, margin_m: float = 3.0) -> Ground:
 
 def observe_surroundings(core: SnakeCore, world: int) -> RecordedSurroundings | None:
     """Return surroundings and sensed values of ``world`` now, as a recording of one moment; None if there are none."""
-    scenery = core.task.scenery(world)
-    if scenery is None:
+    if core.task.scenery(world) is None:
         return None
-    scan, measured = core.sensors.range_scan, core.measurement.range_m
-    n_beams = 0 if scan is None or measured is None else scan.n_beams
-    return RecordedSurroundings(
-        features=scenery.features,
-        route_xy=scenery.route_xy,
-        aim_xy=core.goal.target_xy_w[world : world + 1].copy(),
-        beam_angle=np.zeros(0) if scan is None else scan.beam_angles(),
-        max_range_m=0.0 if scan is None else scan.max_range_m,
-        range_m=np.zeros((1, n_beams)) if measured is None else measured[world : world + 1].copy(),
-        force_w=core.robot.state.contact_force[world : world + 1].copy(),
-    )
+    return _surroundings(core, world, *(values[world : world + 1].copy() for values in _sensed(core).values()))
 
 
-def _join(moments: Sequence[RecordedSurroundings | None]) -> RecordedSurroundings | None:
-    """Join consecutive recordings of the same scene into one; None if there are no surroundings."""
-    seen = [moment for moment in moments if moment is not None]
-    if not seen:
-        return None
-    return replace(
-        seen[0],
-        aim_xy=np.concatenate([moment.aim_xy for moment in seen]),
-        range_m=np.concatenate([moment.range_m for moment in seen]),
-        force_w=np.concatenate([moment.force_w for moment in seen]),
-    )
+def _sensed(core: SnakeCore) -> dict[str, FloatArray]:
+    """Return what ``RecordedSurroundings`` hold of each moment, of all worlds (W, ...) now."""
+    ranges = core.measurement.range_m
+    none = np.zeros((core.n_worlds, 0))
+    force = core.robot.state.contact_force
+    return {"aim_xy": core.goal.target_xy_w, "range_m": none if ranges is None else ranges, "force_w": force}
+
+
+def _surroundings(
+    core: SnakeCore, world: int, aim_xy: FloatArray, range_m: FloatArray, force_w: FloatArray
+) -> RecordedSurroundings:
+    """Return the surroundings of ``world`` with what was sensed of them at T moments."""
+    scenery, scan = core.task.scenery(world), core.sensors.range_scan
+    assert scenery is not None
+    beams, reach_m = (np.zeros(0), 0.0) if scan is None else (scan.beam_angles(), scan.max_range_m)
+    return RecordedSurroundings(scenery.features, scenery.route_xy, aim_xy, beams, reach_m, range_m, force_w)

@@ -1,4 +1,4 @@
-"""The whole state of an env: checked before any of it is written, and complete, whatever a user's task changes."""
+"""Restoring of a saved state into an env: all of it is checked before any of it is written."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError
 from snake_gym.config.errors import show
 from snake_gym.simulation.fault_kinds import check_codes
-from snake_gym.tasks.task import Task
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -46,20 +44,3 @@ def _as_kept(name: str, given: Any, own: NDArray[Any], at_first: NDArray[Any]) -
     if np.isfinite(at_first).all() and not np.isfinite(kept).all():
         raise ValueError(f"env state {name} holds {kept[~np.isfinite(kept)][0]}; expected finite numbers")
     return kept
-
-
-def unkept(task: Task) -> dict[str, Any]:
-    """Return copies of a task's attributes that are numbers or arrays, but no part of its state."""
-    kept = {id(values) for values in task.arrays.values()}
-    numbers = {name: value for name, value in vars(task).items() if isinstance(value, np.ndarray | int | float)}
-    return {name: np.copy(value) for name, value in numbers.items() if id(value) not in kept}
-
-
-def check_kept(task: Task, at_first: Mapping[str, Any]) -> None:
-    """Raise ConfigError where an attribute of a user's task has changed that was not made by ``Task.keep``."""
-    for name, value in unkept(task).items():
-        if name not in at_first or not np.array_equal(value, at_first[name]):
-            raise ConfigError(
-                f"the task has changed its {name}, which no saved state holds; expected an array from "
-                f"self.keep({name!r}, ...), written in place"
-            )

@@ -325,3 +325,20 @@ def begin_episodes(task: Task, new: NewEpisodes) -> Start:
     for name, start in task.starts.items():
         task.arrays[name][new.rows] = start
     return task.begin(new)
+
+
+def unkept(task: Task) -> dict[str, Any]:
+    """Return copies of a task's attributes that are numbers or arrays, but no part of its state."""
+    kept = {id(values) for values in task.arrays.values()}
+    numbers = {name: value for name, value in vars(task).items() if isinstance(value, np.ndarray | int | float)}
+    return {name: np.copy(value) for name, value in numbers.items() if id(value) not in kept}
+
+
+def check_kept(task: Task, at_first: Mapping[str, Any]) -> None:
+    """Raise ConfigError where an attribute of a user's task has changed that was not made by ``Task.keep``."""
+    for name, value in unkept(task).items():
+        if name not in at_first or not np.array_equal(value, at_first[name]):
+            raise ConfigError(
+                f"the task has changed its {name}, which no saved state holds; expected an array from "
+                f"self.keep({name!r}, ...), written in place"
+            )
