@@ -99,13 +99,6 @@ def test_the_camera_shows_the_goal_of_a_robot_across_the_view() -> None:
         assert (pixel > 25.0).all() and (pixel < np.array([640, 480]) - 25.0).all()
 
 
-def test_a_jump_moves_the_camera_at_once() -> None:
-    renderer = FrameRenderer(SPEC)
-    draw(renderer)
-    moved = {"head_xy": (50.0, -20.0), "targets_xy": np.add(TARGETS, [50.0, -20.0])}
-    np.testing.assert_array_equal(near(draw(renderer, **moved), BLUE), near(draw(**moved), BLUE))
-
-
 def test_a_window_shows_the_frame_and_may_be_closed_by_the_user() -> None:
     import pygame
 

@@ -193,18 +193,6 @@ def test_a_robot_beside_a_short_last_piece_is_not_at_the_end(
     assert task.goal().target_xy_w[0] == pytest.approx(task.routes.place(np.array([arc + SPEC.length_m / 3.0]))[0])
 
 
-def test_a_step_past_the_end_is_shown_the_path_that_exists() -> None:
-    """Up to (1, 0) and left to (1, 1), where the path ends; past that end by 0.12 m, and 0.05 m to its right."""
-    task = make(kind="recorded", points=[[0, 0], [1, 0], [1, 1]], follow={"lookahead_m": 0.3})
-    place_at(task, 1.9)
-    assert step(task, [1.05, 1.12])[1]
-    task.update_goal(np.array([[1.05, 1.12]]), slice(None))
-    signals = task.signals()
-    assert signals["path_xy"][0] == pytest.approx([1.0, 1.0])
-    assert signals["path_direction"][0, 0] == pytest.approx([0.0, 1.0])
-    assert task.goal().target_xy_w[0] == pytest.approx([1.0, 1.42])
-
-
 def test_a_schedule_limits_progress_and_commands_the_speed() -> None:
     task = make(kind="line", length_m=5.0, follow={"speed_m_s": 0.2})
     off = []
