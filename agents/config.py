@@ -14,8 +14,8 @@ from snake_gym.config.settings import Count, Limit, PositiveCount, PositiveShare
 from snake_gym.controllers import resolve_controller, tuning_of
 from snake_gym.envs import DEFAULT_ENV, EnvConfig
 from snake_gym.envs.observation_columns import check_columns
-from snake_gym.envs.task_settings import build_env, laid_over
 from snake_gym.registry import find_task
+from snake_gym.tasks.task_settings import build_env, laid_over
 
 TRAINING_SEEDS = TRAINING.end
 """First world seed of evaluations during training; smaller seeds are for training."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from snake_gym.config import ConfigError, apply_overrides, build_over, load_yaml, to_dict
-from snake_gym.envs.task_settings import check_task
 from snake_gym.parallel import stop_signals
 from snake_gym.plugins import plugin_options, take_plugins
 
@@ -53,7 +52,6 @@ def plan_new(
     """
     in_file = load_yaml(config_file)
     settings = take_plugins(apply_overrides(in_file, assignments), config_file, plugins)
-    check_task(in_file, assignments, str(config_file))
     config = build_over(TrainConfig, in_file, settings, str(config_file))
     config, notes = resolve_env(config), launch_notes(config)
     find_algorithm(config.algorithm)  # says before there is a folder what is wrong

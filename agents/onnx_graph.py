@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from snake_gym.config import ConfigError
-from snake_gym.interface.actor_network import GATES, FrozenNormaliser, Layer
+from snake_gym.interface.actor_network import FrozenNormaliser, Layer
 
 OPSET = 17
 
@@ -30,7 +30,7 @@ class Actor(torch.nn.Module):
         self, layers: Sequence[Layer], tensors: Mapping[str, NDArray[Any]], normaliser: FrozenNormaliser | None
     ) -> None:
         super().__init__()
-        if any(layer.kind in GATES for layer in layers):
+        if any(layer.kind == "lstm" for layer in layers):
             raise ConfigError("a recurrent policy is not written as an ONNX model; expected linear layers alone")
         self.layers, self.normaliser = layers, normaliser
         self.tensors = {name: torch.as_tensor(np.asarray(values, np.float32)) for name, values in tensors.items()}

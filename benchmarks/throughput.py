@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from mujoco_chain import MujocoChain
 
 from snake_gym.config import load_yaml
-from snake_gym.envs import SnakeVectorEnv, make_obstacle_field, make_waypoints
+from snake_gym.envs import SnakeVectorEnv
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -93,10 +93,10 @@ def measure_physics(integrator: str, links: int, threads: int, friction: bool, r
     return make_row(case, links, worlds, threads, pairs)
 
 
-def measure_env(case: str, make: Callable[..., SnakeVectorEnv], settings: Row, rounds: int, seconds: float) -> Row:
+def measure_env(case: str, task: str, settings: Row, rounds: int, seconds: float) -> Row:
     """Env steps per second with everything included: 0-3 locked joints or new fields and their routes, autoreset."""
     worlds = 256
-    env = make(worlds, settings, "SAME_STEP")
+    env = SnakeVectorEnv(f"SnakeGym/{task}-v0", worlds, "SAME_STEP", config=settings)
     env.reset(seed=0)
     env.core.spread_ends()
     actions = np.random.default_rng(0).uniform(-1, 1, (16, *env.action_space.shape)).astype(np.float32)
@@ -159,8 +159,8 @@ def main() -> int:
     field = {**load_yaml(configs / "env" / "obstacle_field.yaml"), "action": {"kind": "residual", "controller": gait}}
     locked = {"action": {"kind": "residual"}, "faults": {"n_max": 3}}
     for n in sorted({1, threads}):
-        add(measure_env("env_steps_residual", make_waypoints, {**locked, "n_threads": n}, rounds, seconds))
-        add(measure_env("env_steps_obstacles", make_obstacle_field, {**field, "n_threads": n}, rounds, seconds))
+        add(measure_env("env_steps_residual", "Waypoints", {**locked, "n_threads": n}, rounds, seconds))
+        add(measure_env("env_steps_obstacles", "ObstacleField", {**field, "n_threads": n}, rounds, seconds))
     if not args.skip_training:
         from training_throughput import measure_training
 

@@ -22,7 +22,6 @@ _LAZY = {
     "RobotSpec": "snake_gym.robot.spec",
     "load_robot": "snake_gym.robot.catalogue",
     "make_controller": "snake_gym.controllers",
-    "make_obstacle_field": "snake_gym.envs",
     "make_waypoints": "snake_gym.envs",
     "load_policy": "snake_gym.interface.policy_file",
     "load_plugins": "snake_gym.plugins",

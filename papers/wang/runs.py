@@ -119,7 +119,7 @@ def cross_boards(
         peak = np.where(live, np.maximum(peak, force.max(axis=1)), peak)
         age = np.where(live, state.time_s, age)
         advance(float(age.max()) / TIME_LIMIT_S)
-    infos = core.task.infos()
+    infos = core.infos()
     return Crossings(
         gap_lanes, guaranteed, infos["is_success"], infos["time_to_goal_s"], infos["penetration_m"], gain,
         infos["contact_time_s"] / age, most, peak,

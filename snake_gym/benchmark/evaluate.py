@@ -70,13 +70,13 @@ from snake_gym.config import (
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import tuned_file
 from snake_gym.envs import EnvConfig
-from snake_gym.envs.task_settings import check_task, scenario_settings
 from snake_gym.interface import policy_file
 from snake_gym.parallel import add_parallel_options, run_parallel
 from snake_gym.plugins import RESULT, add_plugin_option, check_plugins, is_result, load_plugins, take_plugins
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import describe_changes, robot_note
 from snake_gym.robot.presets import PRESETS
+from snake_gym.tasks.task_settings import scenario_settings
 
 DEMO = Path("configs", "benchmark", "demo.yaml")
 _ROWS = 8
@@ -319,7 +319,6 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
         mapping = take_plugins(load_yaml(where), where)
         mapping.pop("plugins", None)
     in_file = dict(mapping)
-    check_task(mapping, [*args.set, *([] if args.env is None else ["env_file=", "env="])], where)
     if args.env is not None:
         mapping |= {"env_file": args.env, "env": {}}
         if "robot" in load_yaml(args.env):

@@ -84,8 +84,8 @@ class Oracle:
         copies, limit = self._copies, self._core.spec.joint_limit_rad
         task, worth = copies.task, Worth(self._planner, plans)
         for step in range(self._planner.n_steps):
-            before, index = task.progress_m.copy(), task.index.copy()
+            before, index = task.record["progress_m"].copy(), task.index.copy()
             copies.step(self._planner.reference(plans, state, step).reshape(copies.n_worlds, -1) / limit)
-            worth.add(task.progress_m - before, task.index > index, not self._knows_course)
-        way = task.goal().target_xy_w - task.point(copies.robot.state)
+            worth.add(task.record["progress_m"] - before, task.index > index, not self._knows_course)
+        way = copies.goal.target_xy_w - copies.point_xy
         return worth.total(copies.robot.state.link_angle.mean(axis=1), way)

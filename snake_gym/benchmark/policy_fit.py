@@ -15,11 +15,11 @@ from gymnasium.vector import AutoresetMode
 from snake_gym.config import ConfigError
 from snake_gym.controllers.tuned import Tuning
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv
-from snake_gym.envs.task_settings import build_env, changed_assignments, scenario_settings
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.catalogue import name_robot
 from snake_gym.robot.difference import describe_changes
 from snake_gym.robot.spec import RobotSpec
+from snake_gym.tasks.task_settings import build_env, changed_assignments, scenario_settings
 
 
 def layout_in(env_id: str, trained_in: Mapping[str, Any]) -> ObservationLayout | None:

@@ -24,12 +24,12 @@ from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controll
 from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeEnv, SnakeVectorEnv
 from snake_gym.envs.observation_columns import check_columns
-from snake_gym.envs.task_settings import build_env, laid_over, scenario_settings
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.plugins import choose_registered
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import robot_note
 from snake_gym.robot.spec import RobotSpec
+from snake_gym.tasks.task_settings import build_env, laid_over, scenario_settings
 
 EntrantKind = Literal["learned", "classical", "oracle", "reference"]
 """Kinds of entrants. Regret is measured to oracles; references stand beside the others, and nobody is measured against

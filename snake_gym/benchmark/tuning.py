@@ -31,10 +31,10 @@ from snake_gym.config.settings import PositiveCount
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.controllers.base import search_ranges
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
-from snake_gym.envs.task_settings import build_env
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual, controller_action
 from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.tasks.task_settings import build_env
 
 SEED_BASE = TUNING.first
 SEED_SPAN = 1_000_000

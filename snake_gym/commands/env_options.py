@@ -6,10 +6,10 @@ import argparse
 
 from snake_gym.config import ConfigError, OptionParser, add_set_option, apply_overrides
 from snake_gym.envs.observation_columns import check_columns
-from snake_gym.envs.task_settings import build_env, laid_over
 from snake_gym.plugins import add_plugin_option, choose_registered, load_plugins
 from snake_gym.registry import REAL, TASKS
 from snake_gym.tasks.task import EnvConfig
+from snake_gym.tasks.task_settings import build_env, laid_over
 
 
 def command_parser(name: str, doc: str | None) -> OptionParser:

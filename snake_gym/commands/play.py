@@ -33,7 +33,7 @@ from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.interface.policy import Policy, ZeroResidual
-from snake_gym.render.frames import standing
+from snake_gym.render.frames import progress_text
 from snake_gym.render.helm import Gamepad, Helm
 from snake_gym.render.play_window import PlayWindow
 from snake_gym.render.robot_window import FPS
@@ -214,7 +214,7 @@ class Session:
     def move_target(self, place: FloatArray) -> None:
         """Move the current target. Raises ConfigError where it cannot be moved."""
         self.message = ""
-        self.core.task.move_target(0, place)
+        self.core.move_target(0, place)
 
     def select_number(self, number: int) -> None:
         """Select a joint by its number, from 1. Raises ConfigError if there is none."""
@@ -233,8 +233,8 @@ class Session:
         if self._policy is None:
             self.helm.arrow(key)
             return
-        here = self.core.task.point(self.core.robot.state)[0]
-        gap = self.core.task.goal().target_xy_w[0] - here
+        here = self.core.point_xy[0]
+        gap = self.core.goal.target_xy_w[0] - here
         angle, distance = math.atan2(gap[1], gap[0]), float(np.hypot(*gap))
         angle += {"left": _TURN_RAD, "right": -_TURN_RAD}.get(key, 0.0)
         distance = max(distance * {"up": 1.1, "down": 1.0 / 1.1}.get(key, 1.0), _SHORTEST_M)
@@ -274,12 +274,11 @@ class Session:
         if not core.live[0]:
             end = "   ENDED: " + ("complete" if core.terminated[0] else "time is up") + ", R: next episode"
         terms = [f"{name} {infos['reward/' + name][0]:+.3f}" for name in core.terms]
-        where = task.caption(0) or standing(int(task.index[0]), task.targets_xy[0], task.point(state)[0])
         lines = [
             f"{self.name}   seed {core.seeds[0]}, episode {core.episode[0]}   H: keys",
             f"{state.time_s[0]:.1f} s of {core.step_limit[0] * self.dt_s:g} s   x{self.speed:g}"
             f"{'   PAUSED' if self.paused else ''}{end}",
-            f"progress {task.progress_m[0]:.2f} m   {where}",
+            progress_text(core, 0),
             f"speed {infos['speed_m_s'][0]:.3f} m/s   energy {infos['energy_j'][0]:.1f} J",
             f"reward {self._reward:+.2f}, last step:", "   " + "   ".join(terms),
             f"failed joints {np.count_nonzero(core.robot.failed_now()[0])}   joint {j + 1}: "
@@ -287,7 +286,7 @@ class Session:
         ]  # fmt: skip
         if self._policy is None:
             lines.append(f"arrows, G: {self.helm.text()}")
-        elif task.target_moves:
+        elif task.moves_target:
             lines.append("arrows, mouse: move the target")
         return lines
 

@@ -29,6 +29,7 @@ from snake_gym.hardware.robot.driving import LetGo, plan_driving
 from snake_gym.hardware.robot.robot_loop import RobotLoop
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.render import palette
+from snake_gym.render.frames import Picture, ends_of
 from snake_gym.render.helm import NEXT_BUTTON, STOP_BUTTON, Gamepad, Helm
 from snake_gym.render.robot_window import FPS, RobotWindow
 from snake_gym.render.sketch import Sketch
@@ -101,8 +102,8 @@ class WindowDriver:
         """Begin to drive ``loop``, whose emergency stop is ``stop``."""
         self._loop, self._stop = loop, stop
         n = loop.spec.n_links  # the first picture takes long: it is drawn while nothing moves
-        nowhere, sound = np.zeros((0, 2)), np.zeros(n - 1, np.int64)
-        self.window.picture(np.zeros(n), np.zeros(2), nowhere, 0, nowhere, sound, [self._title], "coming up", ())
+        at_rest = ends_of(loop.spec, np.zeros(n), np.zeros(2))
+        self.window.show_picture(Picture(at_rest, text=[self._title]), "coming up", ())
 
     def look(self, sample: BodySample) -> None:
         """Do what keys and gamepad ask for, and show the robot. Raises LetGo."""
@@ -182,18 +183,17 @@ class WindowDriver:
         bearing = heading + STEEPEST_RAD * self.helm.steering
         aim = head_xy + 0.6 * loop.spec.length_m * np.array([math.cos(bearing), math.sin(bearing)])
 
-        def draw_aim(sketch: Sketch, joints: FloatArray) -> None:
-            start, end = (self.window.camera.to_pixel(place) for place in (joints[-1], aim))
+        def draw_aim(sketch: Sketch) -> None:
+            start, end = (self.window.camera.to_pixel(place) for place in (picture.ends_xy[-1], aim))
             sketch.dashed(start, end, palette.ORANGE)
             sketch.circle(end, sketch.width(5.0), palette.ORANGE)
 
         failed = np.where(sample.lost, FAULT_CODES["silent"], 0)
         trail = np.array([*self._trail, head_xy])
-        self.window.picture(
-            link_angles(seen)[0], head_xy, np.zeros((0, 2)), 0, trail, failed, self._text(loop, sample), self.message,
-            PANEL if self.helping else (), over=draw_aim if ends_xy is None else None,
-            ends_xy=None if ends_xy is None else ends_xy[0],
-        )  # fmt: skip
+        flat = ends_xy is None
+        ends = ends_of(loop.spec, link_angles(seen)[0], head_xy) if ends_xy is None else ends_xy
+        picture = Picture(ends, trail_xy=trail, failed=failed, text=self._text(loop, sample))
+        self.window.show_picture(picture, self.message, PANEL if self.helping else (), draw_aim if flat else None)
 
     def _text(self, loop: RobotLoop, sample: BodySample) -> list[str]:
         load, hot = np.abs(sample.health.load), sample.health.temperature_c

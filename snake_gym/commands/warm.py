@@ -13,7 +13,6 @@ import numpy as np
 
 from snake_gym.commands.env_options import command_parser
 from snake_gym.config import load_yaml, run_program
-from snake_gym.envs.checker import draw_actions
 from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.registry import TASKS, find_task
 from snake_gym.robot.presets import PRESETS
@@ -33,8 +32,8 @@ def main(argv: list[str] | None = None) -> int:
         for settings in ({}, {"randomisation": load_yaml(VARIED)["randomisation"]}):
             env = SnakeVectorEnv(env_id, 2, config=settings)
             env.reset(seed=0)
-            for action in draw_actions(env, 3):
-                env.step(action)
+            for _ in range(3):
+                env.step(env.action_space.sample())
         print(f"{env_id}: ready", flush=True)
     robot = SimulatedRobot(PRESETS["resilient"], 1)
     robot.derivative(np.zeros((1, robot.spec.n_joints)))

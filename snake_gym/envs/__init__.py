@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from gymnasium.vector import AutoresetMode
@@ -16,28 +15,15 @@ from snake_gym.tasks.task import EnvConfig
 from snake_gym.tasks.waypoints import WaypointsConfig
 
 __all__ = [
-    "DEFAULT_ENV",
-    "EnvConfig",
-    "ObstacleFieldConfig",
-    "SnakeEnv",
-    "SnakeVectorEnv",
-    "WaypointsConfig",
-    "make_obstacle_field",
+    "DEFAULT_ENV", "EnvConfig", "ObstacleFieldConfig", "SnakeEnv", "SnakeVectorEnv", "WaypointsConfig",
     "make_waypoints",
-]
+]  # fmt: skip
 
 
-def _make(
-    env_id: str,
+def make_waypoints(
     num_envs: int,
     config: EnvConfig | Mapping[str, Any] | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-    render_mode: str | None = None,
 ) -> SnakeVectorEnv:
-    return SnakeVectorEnv(env_id, num_envs, autoreset_mode, render_mode, config)
-
-
-make_waypoints = partial(_make, "SnakeGym/Waypoints-v0")
-"""Maker ``make_waypoints(num_envs, config, autoreset_mode, render_mode)`` of the vector env for given settings."""
-make_obstacle_field = partial(_make, "SnakeGym/ObstacleField-v0")
-"""Maker of the vector env for obstacle fields, with the same arguments."""
+    """Return the vector env of the waypoints task with the given settings."""
+    return SnakeVectorEnv(DEFAULT_ENV, num_envs, autoreset_mode, config=config)

@@ -19,13 +19,13 @@ LARGEST_SEED = 2**63 - 1
 SEED_END = 2**31
 """Upper bound (exclusive) of seeds that are drawn when none is given."""
 NO_SEED = -1
-"""Mark, in an array of seeds, of a world without a given seed."""
+"""Seed of a world without a given seed, in an array of seeds."""
 
 _ARGUMENTS = (
     "env_id", "plugin", "config", "render_mode", "max_episode_steps", "disable_env_checker", "num_envs",
     "autoreset_mode", "vectorization_mode", "vector_kwargs", "wrappers",
 )  # fmt: skip
-"""Names of the arguments of ``make`` and ``make_vec`` beside the settings."""
+"""Arguments of ``make`` and ``make_vec`` that are no settings."""
 
 
 def read_settings(
@@ -45,16 +45,12 @@ def read_settings(
 def check_action(action: Any, shape: tuple[int, ...]) -> FloatArray:
     """Return ``action`` as an array of ``shape``, clipped to [-1, 1].
 
-    Raises:
-        ValueError: another shape, no numbers, or an entry that is not finite.
+    Raises ValueError for another shape, no numbers, or an entry that is not finite.
     """
     try:
-        plain = np.asarray(action)
-        values = plain.astype(np.float64) if plain.dtype.kind in "iuf" else None
+        values = np.asarray(action, np.float64)
     except (TypeError, ValueError):
-        values = None
-    if action is None or values is None:
-        raise ValueError(f"action is {show(action)}; expected numbers of shape {shape}")
+        raise ValueError(f"action is {show(action)}; expected numbers of shape {shape}") from None
     if values.shape != shape:
         what = " (worlds, actions)" if len(shape) == 2 else ""
         raise ValueError(f"action has shape {values.shape}; expected {shape}{what}")
@@ -74,8 +70,7 @@ def check_seed(seed: Any, largest: int = LARGEST_SEED, where: str = "seed") -> i
 def check_seeds(seed: int | Sequence[int | None] | None, n_worlds: int) -> NDArray[np.int64]:
     """Return world seeds (W,): ``seed + i`` for world i, or the list itself; NO_SEED for a world without one.
 
-    Raises:
-        ValueError: wrong length, or an entry that is no seed.
+    Raises ValueError for a list of another length, or an entry that is no seed.
     """
     if seed is None:
         return np.full(n_worlds, NO_SEED, np.int64)

@@ -1,7 +1,6 @@
 """Batched core of every task: one control step of W worlds from action to observation, reward, end and reset.
 
-The order of a step: decode the action from the last measurement, advance the physics, sense, score against the truth,
-observe. ``SnakeEnv`` and ``SnakeVectorEnv`` are thin Gymnasium shells over this class.
+``SnakeVectorEnv`` is a thin Gymnasium shell over this class, and ``SnakeEnv`` one over a vector env of one world.
 """
 
 from __future__ import annotations
@@ -25,24 +24,27 @@ from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observer import Observer
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.plugins import check_numbers
-from snake_gym.robot.measurement import Measurement, tracked_point
+from snake_gym.robot.chain import ChainSpec
+from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.fault_kinds import check_codes
 from snake_gym.simulation.faults import JointFault, draw_faults
 from snake_gym.simulation.live_faults import break_joint, end_faults
 from snake_gym.simulation.randomisation import DrawnQuantities
 from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.costs import Costs
 from snake_gym.tasks.privileged import PrivilegedLayout, Truth
-from snake_gym.tasks.task import EnvConfig, Task
+from snake_gym.tasks.task import EnvConfig, NewEpisodes, Step, Task, begin_episodes, check_kept, unkept
 
 BoolArray = NDArray[np.bool_]
 _KEPT_DIFFICULTIES = 256
+"""Largest number of difficulties with settings in memory."""
 _FOLDED_M = 0.01
 """Overlap of two links [m] beyond which a robot counts as folded."""
-_END_GROUPS = 32
-"""Number of groups in which worlds with spread ends end: a reset costs about the same for one world as for many."""
+N_STAGGER_GROUPS = 32
+"""Groups of worlds whose first episodes end at different times."""
+_FIRST_AGAIN = ("action", "step_count", "folded_steps", "terminated", "truncated")
+"""Arrays that begin each episode as they were when the env was made."""
 
 POLICY, PRIVILEGED = "policy", "privileged"
 """Parts of observations where ``observation.privileged`` names any columns."""
@@ -64,60 +66,73 @@ class SnakeCore:
     """
 
     def __init__(self, config: EnvConfig, n_worlds: int) -> None:
-        self.config = config
-        self.n_worlds = n_worlds
+        self.config, self.n_worlds = config, n_worlds
         self.spec = config.load_robot()
         self.n_steps = config.n_steps(self.spec)
+        _check_start(config, self.spec)
+
+        # What the settings make
         self.task: Task = config.make_task(self.spec, n_worlds)
-        self._checks_task = not type(self.task).__module__.startswith("snake_gym.")
+        self._others = None if type(self.task).__module__.startswith("snake_gym.") else unkept(self.task)
+        """What a user's task had, when it was made, that is no part of its state; None: the task is ours."""
         self.robot: Robot = config.make_robot(self.spec, n_worlds, self.task)
         self.robot.allow_faults(config.faults.present_kinds)
         self.task.robot = self.robot
-        self.costs = Costs(config.costs, self.robot) if config.costs.names else None
-        """Costs beside the reward; None: none are on."""
         self.sensors = config.make_sensors(self.spec, n_worlds)
         self.randomisation: DrawnQuantities | None = None
         """What varies from episode to episode; None: nothing does."""
         if config.randomisation.ranges:
             self.randomisation = config.make_randomisation(self.spec, self.robot)
             self.sensors.errors = self.randomisation.sensors
+        self.costs = Costs(config.costs, self.robot) if config.costs.names else None
+        """Costs, apart from the reward; None: none are on."""
         self.decoder = ActionDecoder(config.action, self.spec, self.task.commands_speed)
         self.layout = make_layout(config, self.task, self.sensors, self.decoder)
         self.observer = Observer(self.layout, n_worlds)
         self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", self.task.stream, "faults")}
         self.weights = dict(self.task.weights)
-        self.difficulty: FloatArray = np.ones(n_worlds)
-        """Difficulty of each world's next episode (W,), see ``set_difficulty``."""
-        self._present_difficulty: FloatArray = np.ones(n_worlds)
-        self._at_difficulty: dict[float, EnvConfig] = {}
-        self.seeds = np.zeros(n_worlds, np.int64)
+
+        # Where the episodes stand
+        self.seeds, self.step_count, self.folded_steps = (np.zeros(n_worlds, np.int64) for _ in range(3))
         self.episode = np.full(n_worlds, -1, np.int64)
-        self.step_count = np.zeros(n_worlds, np.int64)
+        """(W,) number of the episode of its seed, from 0; -1: none has begun."""
         self.step_limit = np.full(n_worlds, self.n_steps, np.int64)
-        self.folded_steps = np.zeros(n_worlds, np.int64)
-        self.live = np.zeros(n_worlds, bool)
-        self.terminated = np.zeros(n_worlds, bool)
-        self.truncated = np.zeros(n_worlds, bool)
+        self.live, self.terminated, self.truncated = (np.zeros(n_worlds, bool) for _ in range(3))
         self.action: FloatArray = np.zeros((n_worlds, self.decoder.size))
         self.reference: FloatArray = np.zeros((n_worlds, self.spec.n_joints))
         self.decoder_state: ControllerState = self.decoder.initial_state(n_worlds)
-        self._initial_decoder_state = self.decoder.initial_state(n_worlds)
         self.terms: dict[str, FloatArray] = {name: np.zeros(n_worlds) for name in self.weights}
-        self._wave = np.arange(self.spec.n_joints) * config.start.phase_shift_rad
-        stop_rad = float(self.spec.joints("joint_stop_rad").min())
-        if config.start.amplitude_rad > stop_rad:
-            bend = f"env.start.amplitude_rad is {config.start.amplitude_rad:g}"
-            raise ConfigError(f"{bend}; expected at most the robot's joint_stop_rad, {stop_rad:g}")
+        self.difficulty: FloatArray = np.ones(n_worlds)
+        """(W,) difficulty of each world's next episode, see ``set_difficulty``."""
+        self._present_difficulty: FloatArray = np.ones(n_worlds)
+        self._at_difficulty: dict[float, EnvConfig] = {1.0: config}
         self.set_difficulty(config.difficulty)
         self._present_difficulty[:] = self.difficulty
         self.measurement: Measurement = self.sensors.measure(self.robot)
-        self.privileged: PrivilegedLayout | None = None
-        """What observations tell a critic besides; None: nothing."""
-        if config.observation.privileged:
-            kinds, among = tuple(sorted(config.faults.present_kinds)), self.task.obstacles is not None
-            truth = Truth(self.robot, self.measurement, self.randomisation, kinds, among)
-            self.privileged = PrivilegedLayout(config.observation.privileged, truth)
+        self.goal: Goal = self.task.goal()
+        """Where to go, as policies are shown it."""
+        self.privileged = self._privileged_layout()
+        """Truth in observations, for critics; None: there is none."""
         self._at_first = self.get_state()
+
+    def _privileged_layout(self) -> PrivilegedLayout | None:
+        names, faults = self.config.observation.privileged, self.config.faults
+        if not names:
+            return None
+        kinds, among = tuple(sorted(faults.present_kinds)), self.task.obstacles is not None
+        return PrivilegedLayout(names, Truth(self.robot, self.measurement, self.randomisation, kinds, among))
+
+    @property
+    def point_xy(self) -> FloatArray:
+        """True position (W, 2) [m] of the tracked point."""
+        return self.robot.state.head_xy if self.task.tracked_point == "head" else self.robot.state.centre_xy
+
+    @property
+    def have_begun(self) -> bool:
+        """True once every world has had a reset, and so a seed."""
+        return bool((self.episode >= 0).all())
+
+    # --- settings of the next episodes -------------------------------------------------------------------------------
 
     def set_difficulty(self, difficulty: Any) -> None:
         """Let each world's next episode have the share ``difficulty`` of what makes one hard: a number, or (W,).
@@ -131,33 +146,42 @@ class SnakeCore:
         wanted = np.array(np.broadcast_to(given, (self.n_worlds,)))
         level = np.ones(self.n_worlds)
         for share in np.unique(wanted).tolist():
-            config = self._config_at(share)
-            self.task.follow(config)  # says now what cannot be made
-            level[wanted == share] = config.randomisation.level
+            level[wanted == share] = self._config_at(share).randomisation.level
         self.difficulty[:] = wanted
         if self.randomisation is not None:
             self.randomisation.level[:] = level
 
     def _config_at(self, difficulty: float) -> EnvConfig:
-        """Return the settings at a difficulty; the last ones are kept."""
+        """Return the settings at a difficulty, checked against the robot."""
         if difficulty not in self._at_difficulty:
             if len(self._at_difficulty) >= _KEPT_DIFFICULTIES:
-                self._at_difficulty.clear()
-            own = self.config
-            self._at_difficulty[difficulty] = own if difficulty == 1.0 else own.at_difficulty(difficulty)
+                self._at_difficulty = {1.0: self.config}
+            config = self.config.at_difficulty(difficulty)
+            config.load_robot()
+            self._at_difficulty[difficulty] = config
         return self._at_difficulty[difficulty]
 
     def use_controller(self, controller: Controller) -> None:
         """Replace the controller under the residual action, for example by one with parameters for each world."""
         self.decoder.controller = controller
         self.decoder_state = self.decoder.initial_state(self.n_worlds)
-        self._initial_decoder_state = self.decoder.initial_state(self.n_worlds)
-        self._at_first = self.get_state()
+        others = {name: values for name, values in self._at_first.items() if not name.startswith("decoder/")}
+        self._at_first = {**others, **_copies(_named("decoder", self.decoder_state))}
 
     def limit_steps(self, n: int) -> None:
         """End the next episodes after ``n`` control steps; ``config`` is changed accordingly."""
         self.config = replace(self.config, time_limit_s=n * self.spec.control_dt_s)
         self.n_steps = self.config.n_steps(self.spec)
+
+    def spread_ends(self) -> None:
+        """Cut the time limits of the running episodes, just begun: they end at up to 32 times spread over the limit.
+
+        The worlds are then never all in step, which suits a learner. Later episodes have the whole time limit.
+        """
+        group = np.arange(self.n_worlds) * N_STAGGER_GROUPS // self.n_worlds + 1
+        self.step_limit[:] = -(-group * self.n_steps // N_STAGGER_GROUPS)
+
+    # --- changes during an episode -----------------------------------------------------------------------------------
 
     def set_fault(self, world: int, joint: int, kind: str, **sizes: Any) -> None:
         """Break a joint (from 1 at the tail) of one world now, instead of the faults that it has, until ``mend``.
@@ -175,6 +199,13 @@ class SnakeCore:
         world = convert(Annotated[int, Field(ge=0, lt=self.n_worlds)], world, "world")
         joint = convert(Annotated[int, Field(ge=1, le=self.spec.n_joints)] | None, joint, "joint")
         end_faults(self.robot, world, slice(None) if joint is None else slice(joint - 1, joint))
+
+    def move_target(self, world: int, xy: Any) -> None:
+        """Move the current target of one world to ``xy`` (2,) [m] now. Raises ConfigError; see ``Task``."""
+        self.task.move_target(world, xy)
+        self.goal = self.task.goal()
+
+    # --- episodes ----------------------------------------------------------------------------------------------------
 
     def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> Observations:
         """Begin a new episode in the worlds of ``mask`` (W,) and return observations of all worlds (W, D).
@@ -195,17 +226,10 @@ class SnakeCore:
         self._present_difficulty[rows] = self.difficulty[rows]
         for share in np.unique(self.difficulty[rows]).tolist():
             self._begin(rows[self.difficulty[rows] == share], self._config_at(share))
-        for name, values in self.decoder_state.items():
-            values[rows] = self._initial_decoder_state[name][rows]
-        self.action[rows] = 0.0
-        self.step_count[rows] = 0
-        self.folded_steps[rows] = 0
-        self.step_limit[rows] = self.n_steps
-        self.live[rows] = True
-        self.terminated[rows] = False
-        self.truncated[rows] = False
-        for term in self.terms.values():
-            term[rows] = 0.0
+        for name, values in self._own_arrays().items():
+            if name in _FIRST_AGAIN or name.startswith(("decoder/", "term/")):
+                values[rows] = self._at_first[name][rows]
+        self.step_limit[rows], self.live[rows] = self.n_steps, True
         if self.costs is not None:
             self.costs.begin(rows)
         sample = self.sensors.measure(self.robot, rows)
@@ -217,13 +241,21 @@ class SnakeCore:
         self.task.update_goal(tracked_point(self.spec, sample, self.task.tracked_point), rows)
         return self.observe()
 
-    def spread_ends(self) -> None:
-        """Cut the time limits of the running episodes, just begun: they end at up to 32 times spread over the limit.
-
-        The worlds are then never all in step, which suits a learner. Later episodes have the whole time limit.
-        """
-        group = np.arange(self.n_worlds) * _END_GROUPS // self.n_worlds + 1
-        self.step_limit[:] = -(-group * self.n_steps // _END_GROUPS)
+    def _begin(self, rows: NDArray[np.int64], config: EnvConfig) -> None:
+        """Begin the episodes of worlds with the same difficulty and its settings: sensors, task, robots and faults."""
+        start, task = config.start, self.task
+        self.sensors.begin(self.seeds[rows], self.episode[rows], rows, config.sensors.encoder_faults)
+        u = 2.0 * np.pi * self.streams["start"].uniform(2, rows) if start.random else np.zeros((rows.size, 2))
+        wave = u[:, :1] + np.arange(self.spec.n_joints) * start.phase_shift_rad
+        joint_angle = start.amplitude_rad * np.sin(wave)
+        numbers = self.streams[task.stream].uniform(task.n_random, rows)
+        place = begin_episodes(task, NewEpisodes(rows, config, joint_angle, u[:, 1], numbers))
+        mask = np.zeros(self.n_worlds, bool)
+        mask[rows] = True
+        self.robot.set_shape(joint_angle, place.head_angle, place.point_xy, task.tracked_point, mask)
+        if place.placed is not None:
+            place.placed()
+        draw_faults(config.faults, self.streams["faults"], (self.robot.faults, self.robot.second_faults), rows)
 
     def step(self, action: NDArray[Any]) -> StepResult:
         """Advance all live worlds by one control step with actions (W, A); entries beyond [-1, 1] are clipped.
@@ -231,37 +263,46 @@ class SnakeCore:
         Returns observation (W, D) float32, reward (W,), terminated (W,), truncated (W,), infos. Raises ValueError for a
         wrong shape, no numbers, or an entry that is not finite.
         """
+        live, before_xy, work_j = self.live.copy(), self.point_xy.copy(), self.robot.state.work_j.copy()
+        # 1. From the action to joint references
         self.action = check_action(action, (self.n_worlds, self.decoder.size))
-        all_live = bool(self.live.all())
-        live = self.live.copy()
-        before_xy = self.task.point(self.robot.state).copy()
-        work_before = self.robot.state.work_j.copy()
-        self.reference = self.decoder.decode(self.action, self.measurement, self.task.goal(), self.decoder_state)
+        self.reference = self.decoder.decode(self.action, self.measurement, self.goal, self.decoder_state)
+        # 2. Physics
         if self.randomisation is not None:
             self.randomisation.before_step()
-        self.robot.step(self.reference, mask=None if all_live else live)
+        self.robot.step(self.reference, mask=None if live.all() else live)
         self._check_finite()
+        # 3. Sensors
         self.measurement = self.sensors.measure(self.robot)
-        self.observer.advance(self.measurement)
-        work = self.robot.state.work_j - work_before
-        self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
-        if self._checks_task:
-            complete = self._check_scores(complete)
-        if self.costs is not None:
-            self.costs.count(live)
-        self.task.update_goal(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
+        # 4. The task: reward terms, costs, complete worlds
+        state = self.robot.state
+        work_j = state.work_j - work_j
+        taken = Step(self.goal, before_xy, self.point_xy, state, self.action, work_j, live)
+        complete = self._evaluate(taken)
+        # 5. Reward, ends
         reward = np.zeros(self.n_worlds)
         for name, weight in self.weights.items():
             reward += weight * self.terms[name]
         self.step_count += live
-        self.folded_steps += live & (self.robot.state.overlap_now_m > _FOLDED_M)
+        self.folded_steps += live & (state.overlap_now_m > _FOLDED_M)
         self.terminated |= live & complete
         self.truncated |= live & (self.step_count >= self.step_limit) & ~complete
         self.live = live & ~(self.terminated | self.truncated)
+        # 6. Observation. 7., final observations and masked resets, is for the vector env
+        self.observer.advance(self.measurement)
+        self.task.update_goal(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
         return self.observe(), reward, self.terminated.copy(), self.truncated.copy(), self.infos()
 
-    def _check_scores(self, complete: Any) -> BoolArray:
-        """Return the complete worlds. Raises ConfigError unless a user's task gives flags and finite terms."""
+    def _evaluate(self, step: Step) -> BoolArray:
+        """Work out reward terms and costs of a step, and return the complete worlds (W,).
+
+        Raises ConfigError unless a user's task gives finite terms, named as its weights, and flags.
+        """
+        self.terms, complete = self.task.evaluate(step)
+        if self.costs is not None:
+            self.costs.count(step.live)
+        if self._others is None:
+            return complete
         if self.terms.keys() != self.weights.keys():
             given, wanted = (", ".join(sorted(names)) for names in (self.terms, self.weights))
             raise ConfigError(f"the task's reward terms are {given}; expected {wanted}, as its weights")
@@ -285,13 +326,14 @@ class SnakeCore:
 
     def observe(self) -> Observations:
         """Return observations (W, D) of the present measurement, a fresh array, or such arrays by part."""
+        self.goal = self.task.goal()
         phase = self.decoder.phase(self.decoder_state) if self.decoder.has_phase else None
-        goal, signals = self.task.goal(), {**self.task.signals(), **self.decoder.tell(self.decoder_state)}
-        if self._checks_task:
+        signals = {**self.task.signals(), **self.decoder.signals(self.decoder_state)}
+        if self._others is not None:
             for name, values in signals.items():
                 check_numbers(values, (self.n_worlds, *np.shape(values)[1:]), f"the task's signal {name}")
         remaining = 1.0 - self.step_count / self.step_limit if "remaining_time" in self.layout.fields else None
-        obs = self.observer.look(self.measurement, goal, self.reference, self.action, phase, signals, remaining)
+        obs = self.observer.look(self.measurement, self.goal, self.reference, self.action, phase, signals, remaining)
         if self.privileged is None:
             return obs
         return {POLICY: obs, PRIVILEGED: self.privileged.build(self.measurement)}
@@ -301,7 +343,7 @@ class SnakeCore:
         state = self.robot.state
         failing = (self.robot.faults.kind != HEALTHY) | (self.robot.second_faults.kind != HEALTHY)
         infos: dict[str, Any] = {
-            **self.task.infos(),
+            **_copies(self.task.record),
             "energy_j": state.work_j.copy(),
             "speed_m_s": np.hypot(state.centre_vel[:, 0], state.centre_vel[:, 1]),
             "n_failed_joints": self.robot.failed_now().sum(axis=1),
@@ -313,7 +355,7 @@ class SnakeCore:
             "difficulty": self._present_difficulty.copy(),
         }
         if self.randomisation is not None:
-            infos |= {name: values.copy() for name, values in self.randomisation.infos().items()}
+            infos |= _copies(self.randomisation.infos())
         if self.costs is not None:
             infos |= self.costs.infos()
         for name, term in self.terms.items():
@@ -326,7 +368,7 @@ class SnakeCore:
         faults, state = self.robot.faults, self.robot.state
         varied = {} if self.randomisation is None else self.randomisation.scenario()
         return {
-            **self.task.scenario(),
+            **_copies(self.task.scenario),
             **varied,
             "fault_kind": faults.kind.copy(),
             "fault_onset_s": np.where(faults.kind == HEALTHY, np.nan, faults.onset_s),
@@ -335,77 +377,69 @@ class SnakeCore:
             **({"second_fault_kind": second.copy()} if (second := self.robot.second_faults.kind).any() else {}),
         }
 
-    @property
-    def have_begun(self) -> bool:
-        """True once every world has had a reset, and so a seed."""
-        return bool((self.episode >= 0).all())
+    # --- the whole state ---------------------------------------------------------------------------------------------
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Return the whole state that later steps depend on, as copies by name."""
-        return {name: values.copy() for name, values in self._state_arrays().items()}
+        """Return the whole state that later steps depend on, as copies by name.
 
-    def set_state(self, state: Mapping[str, Any], beside: Mapping[str, NDArray[Any]] | None = None) -> None:
-        """Restore a state from ``get_state``, arrays or lists by name, bit for bit; ``beside`` are further arrays
-        in it.
-
-        Raises ValueError, with the env unchanged, if names, shapes or kinds are not those of this env, or a number is
-        not finite but the state's is. Whether an episode can come to such a state is not looked for.
+        Raises ConfigError where a user's task has changed what is no part of it.
         """
-        beside = {} if beside is None else beside
-        own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}
-        write_state(own, state, at_first, self._check_kinds)
+        if self._others is not None:
+            check_kept(self.task, self._others)
+        return _copies(self._state_arrays())
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore a state from ``get_state``, arrays or lists by name, bit for bit.
+
+        Raises ValueError, with the env unchanged, if names, shapes or kinds of faults are not those of this env, or a
+        number is not finite but the state's is. Whether an episode can come to such a state is not looked for.
+        """
+        write_state(self._state_arrays(), state, self._at_first)
         self.robot.restored()
         if self.randomisation is not None:
             self.randomisation.restored()
         self.task.restored()
+        self.goal = self.task.goal()
 
-    def _check_kinds(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        for slot in ("fault", "second_fault"):
-            check_codes(arrays[f"{slot}/kind"])
-
-    def _state_arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {
+    def _own_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the state that the core itself keeps."""
+        return {
             "seeds": self.seeds, "episode": self.episode, "step_count": self.step_count, "step_limit": self.step_limit,
             "folded_steps": self.folded_steps, "live": self.live, "terminated": self.terminated,
             "truncated": self.truncated, "action": self.action, "reference": self.reference,
             "difficulty": self.difficulty, "present_difficulty": self._present_difficulty,
-            **self.task.state_arrays(), **self.sensors.state_arrays(), **self.observer.state_arrays(),
+            **_named("decoder", self.decoder_state), **_named("measurement", self.measurement._asdict()),
+            **_named("term", self.terms),
         }  # fmt: skip
-        parts: dict[str, Mapping[str, NDArray[Any] | None]] = {
-            "robot": self.robot.state._asdict(),
-            "fault": self.robot.faults._asdict(),
-            "second_fault": self.robot.second_faults._asdict(),
-            "servo": self.robot.servos._asdict(),
-            "decoder": self.decoder_state,
-            "measurement": self.measurement._asdict(),
-            "term": self.terms,
-        }
-        for part, values in parts.items():
-            arrays |= {f"{part}/{name}": array for name, array in values.items() if array is not None}
-        if self.robot.delay is not None:
-            arrays["robot/waiting"] = self.robot.delay.waiting
-        if self.randomisation is not None:
-            arrays |= self.randomisation.state_arrays()
-        if self.costs is not None:
-            arrays |= self.costs.state_arrays()
+
+    def _state_arrays(self) -> dict[str, NDArray[Any]]:
+        robot = self.robot
+        arrays = {
+            **self._own_arrays(), **_named("task", self.task.arrays), **self.sensors.state_arrays(),
+            **self.observer.state_arrays(), **_named("robot", robot.state._asdict()),
+            **_named("fault", robot.faults._asdict()), **_named("second_fault", robot.second_faults._asdict()),
+            **_named("servo", robot.servos._asdict()),
+        }  # fmt: skip
+        if robot.delay is not None:
+            arrays["robot/waiting"] = robot.delay.waiting
+        for part in (self.randomisation, self.costs):
+            arrays |= {} if part is None else part.state_arrays()
         for name, streams in self.streams.items():
             arrays |= streams.state_arrays(f"stream/{name}")
         return arrays
 
-    def _begin(self, rows: NDArray[np.int64], config: EnvConfig) -> None:
-        """Begin the episodes of worlds with the same difficulty, whose settings are ``config``."""
-        self.sensors.begin(self.seeds[rows], self.episode[rows], rows, config.sensors.encoder_faults)
-        self.task.follow(config)
-        self._place_robots(rows)
-        draw_faults(config.faults, self.streams["faults"], (self.robot.faults, self.robot.second_faults), rows)
 
-    def _place_robots(self, rows: NDArray[np.int64]) -> None:
-        start = self.config.start
-        u = 2.0 * np.pi * self.streams["start"].uniform(2, rows) if start.random else np.zeros((rows.size, 2))
-        joint_angle = start.amplitude_rad * np.sin(u[:, :1] + self._wave)
-        numbers = self.streams[self.task.stream].uniform(self.task.n_random, rows)
-        place = self.task.begin(joint_angle, u[:, 1], numbers, rows)
-        mask = np.zeros(self.n_worlds, bool)
-        mask[rows] = True
-        self.robot.set_shape(joint_angle, place.head_angle, place.point_xy, self.task.tracked_point, mask)
-        self.task.placed(rows)
+def _check_start(config: EnvConfig, spec: ChainSpec) -> None:
+    """Raise ConfigError for a start at which the robot would be bent beyond its stops."""
+    stop_rad = float(spec.joints("joint_stop_rad").min())
+    if config.start.amplitude_rad > stop_rad:
+        bend = f"env.start.amplitude_rad is {config.start.amplitude_rad:g}"
+        raise ConfigError(f"{bend}; expected at most the robot's joint_stop_rad, {stop_rad:g}")
+
+
+def _copies(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name: values.copy() for name, values in arrays.items()}
+
+
+def _named(part: str, arrays: Mapping[str, NDArray[Any] | None]) -> dict[str, NDArray[Any]]:
+    return {f"{part}/{name}": values for name, values in arrays.items() if values is not None}

@@ -44,9 +44,9 @@ def check_sides(config: EnvConfig, incline_rad: float = 0.0, direction_rad: floa
     for path, faults, name, kinds in listed:
         for i, fault in enumerate(faults.events):
             if fault.kind in kinds and (spread := ends(getattr(fault, name))) != (-spread[1], -spread[0]):
-                told = list(spread) if spread[0] != spread[1] else spread[0]
+                given = list(spread) if spread[0] != spread[1] else spread[0]
                 expected = f"0, [-x, x], or {path}.kinds, drawn to either side"
-                raise _one_sided(f"{path}.events[{i}].{name} is {show(told)}", expected)
+                raise _one_sided(f"{path}.events[{i}].{name} is {show(given)}", expected)
     for name in _BIASES:
         drawn = getattr(config.randomisation, name)
         if drawn is not None and drawn.low != -drawn.high:

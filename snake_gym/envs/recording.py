@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ class RecordedSurroundings:
     route_xy: FloatArray
     """(r, 2) [m] route to the goal."""
     aim_xy: FloatArray
-    """(T, 2) [m] point that the robot was told to go to."""
+    """(T, 2) [m] point to go to."""
     beam_angle: FloatArray
     """(B,) [rad] directions of the scanner's beams relative to the head."""
     max_range_m: float
@@ -74,7 +74,6 @@ class Recorder:
     def __init__(self, core: SnakeCore, worlds: Sequence[int]) -> None:
         self._core, self._rows = core, np.asarray(worlds, dtype=np.int64)
         self._moments: list[dict[str, NDArray[Any]]] = []
-        self._around: list[list[RecordedSurroundings | None]] = []
 
     def take(self) -> None:
         """Record the present moment."""
@@ -82,23 +81,25 @@ class Recorder:
         state = core.robot.state
         arrays = {
             "time_s": state.time_s, "link_angle": state.link_angle, "head_xy": state.head_xy,
-            "point_xy": core.task.point(state), "target": core.task.index, "progress_m": core.task.progress_m,
+            "point_xy": core.point_xy, "target": core.task.index, "progress_m": core.task.record["progress_m"],
             "fault_kind": core.robot.acting_kind(),
         }  # fmt: skip
         arrays |= core.robot.pose()
+        if core.task.scenery(0) is not None:
+            arrays |= _sensed(core)
         self._moments.append({name: values[rows].copy() for name, values in arrays.items()})
-        self._around.append([observe_surroundings(core, world) for world in rows.tolist()])
 
     def recordings(self, name: str, kind: str, first_seed: int) -> list[Recording]:
         """Return the recordings, one for each world; ``first_seed`` is that of world 0."""
         core, robot = self._core, self._core.robot
         series: dict[str, Any] = {key: np.array([at[key] for at in self._moments]) for key in self._moments[0]}
+        sensed = [series.pop(key) for key in ("aim_xy", "range_m", "force_w") if key in series]
         poses = {name: series.pop(name) for name in robot.pose()}
         return [
             Recording(
                 name=name, kind=kind, spec=core.spec, seed=first_seed + world, radius_m=core.task.radius_m,
                 targets_xy=core.task.targets_xy[world].copy(),
-                around=_join([moment[i] for moment in self._around]),
+                around=_surroundings(core, world, *(x[:, i] for x in sensed)) if sensed else None,
                 body=robot.recorded_body(world, {name: values[:, i] for name, values in poses.items()}),
                 **{key: values[:, i] for key, values in series.items()},
             )
@@ -108,30 +109,24 @@ class Recorder:
 
 def observe_surroundings(core: SnakeCore, world: int) -> RecordedSurroundings | None:
     """Return surroundings and sensed values of ``world`` now, as a recording of one moment; None if there are none."""
-    scenery = core.task.scenery(world)
-    if scenery is None:
+    if core.task.scenery(world) is None:
         return None
-    scan, measured = core.sensors.range_scan, core.measurement.range_m
-    n_beams = 0 if scan is None or measured is None else scan.n_beams
-    return RecordedSurroundings(
-        features=scenery.features,
-        route_xy=scenery.route_xy,
-        aim_xy=core.task.goal().target_xy_w[world : world + 1].copy(),
-        beam_angle=np.zeros(0) if scan is None else scan.beam_angles(),
-        max_range_m=0.0 if scan is None else scan.max_range_m,
-        range_m=np.zeros((1, n_beams)) if measured is None else measured[world : world + 1].copy(),
-        force_w=core.robot.state.contact_force[world : world + 1].copy(),
-    )
+    return _surroundings(core, world, *(values[world : world + 1].copy() for values in _sensed(core).values()))
 
 
-def _join(moments: Sequence[RecordedSurroundings | None]) -> RecordedSurroundings | None:
-    """Join consecutive recordings of the same scene into one; None if there are no surroundings."""
-    seen = [moment for moment in moments if moment is not None]
-    if not seen:
-        return None
-    return replace(
-        seen[0],
-        aim_xy=np.concatenate([moment.aim_xy for moment in seen]),
-        range_m=np.concatenate([moment.range_m for moment in seen]),
-        force_w=np.concatenate([moment.force_w for moment in seen]),
-    )
+def _sensed(core: SnakeCore) -> dict[str, FloatArray]:
+    """Return what ``RecordedSurroundings`` hold of each moment, of all worlds (W, ...) now."""
+    ranges = core.measurement.range_m
+    none = np.zeros((core.n_worlds, 0))
+    force = core.robot.state.contact_force
+    return {"aim_xy": core.goal.target_xy_w, "range_m": none if ranges is None else ranges, "force_w": force}
+
+
+def _surroundings(
+    core: SnakeCore, world: int, aim_xy: FloatArray, range_m: FloatArray, force_w: FloatArray
+) -> RecordedSurroundings:
+    """Return the surroundings of ``world`` with what was sensed of them at T moments."""
+    scenery, scan = core.task.scenery(world), core.sensors.range_scan
+    assert scenery is not None
+    beams, reach_m = (np.zeros(0), 0.0) if scan is None else (scan.beam_angles(), scan.max_range_m)
+    return RecordedSurroundings(scenery.features, scenery.route_xy, aim_xy, beams, reach_m, range_m, force_w)

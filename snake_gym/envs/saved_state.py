@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config.errors import show
+from snake_gym.simulation.fault_kinds import check_codes
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def write_state(own: Arrays, state: Mapping[str, Any], at_first: Arrays, check: Callable[[Arrays], None]) -> None:
+def write_state(own: Arrays, state: Mapping[str, Any], at_first: Arrays) -> None:
     """Write the arrays or lists of ``state`` into those of ``own``, which have the same names and shapes.
 
     Arrays with infinite or NaN entries ``at_first`` (such as future times) may have them again; no others may.
-    ``check`` raises ValueError for faults that nobody has registered.
 
-    Raises ValueError for another name or shape, or a number that is not finite; then nothing is written.
+    Raises ValueError for another name or shape, a number that is not finite, or a fault of an unknown kind; then
+    nothing is written.
     """
     if not isinstance(state, Mapping):
         raise ValueError(f"env state is {show(state)}; expected what get_state returned")
@@ -27,7 +28,8 @@ def write_state(own: Arrays, state: Mapping[str, Any], at_first: Arrays, check: 
         odd = sorted(own.keys() ^ {str(name) for name in state})
         raise ValueError(f"env state has other parts than this env: {', '.join(odd)}")
     checked = {name: _as_kept(name, state[name], values, at_first[name]) for name, values in own.items()}
-    check(checked)
+    for slot in ("fault", "second_fault"):
+        check_codes(checked[f"{slot}/kind"])
     for name, values in own.items():
         values[...] = checked[name]
 

@@ -1,4 +1,4 @@
-"""Single environments for Gymnasium: the batched core with one world."""
+"""Single environments for Gymnasium: a vector env of one world."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from snake_gym.config.errors import check_options
-from snake_gym.envs.arguments import SEED_END, check_action, check_seed, read_settings
+from snake_gym.envs.arguments import check_action, check_seed
 from snake_gym.envs.core import Observations, SnakeCore, pick
-from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
-from snake_gym.envs.vector_env import make_view, single_spaces
+from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.registry import DEFAULT_ENV
 from snake_gym.tasks.task import EnvConfig
 
 RenderMode = Literal["rgb_array", "human"]
 
 
-class SnakeEnv(TellsItsSeed, gym.Env[Any, Any]):
+class SnakeEnv(gym.Env[Any, Any]):
     """A planar snake robot with a task.
 
     Actions:
@@ -65,13 +65,13 @@ class SnakeEnv(TellsItsSeed, gym.Env[Any, Any]):
         plugin: str | Sequence[str] | None = None,
         **settings: Any,
     ) -> None:
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"render_mode is {render_mode!r}; expected None, 'rgb_array' or 'human'")
-        self.core = SnakeCore(read_settings(env_id, plugin, config, settings), 1)
-        self.metadata = {**type(self).metadata, "render_fps": round(1.0 / self.core.spec.control_dt_s)}
+        self.worlds = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, render_mode, config, plugin=plugin, **settings)
+        """The vector env of one world, which does everything."""
+        self.core: SnakeCore = self.worlds.core
+        self.metadata = {**type(self).metadata, "render_fps": self.worlds.metadata["render_fps"]}
         self.render_mode: RenderMode | None = render_mode
-        self.observation_space, self.action_space = single_spaces(self.core)
-        self._view: Any = None
+        self.observation_space = self.worlds.single_observation_space
+        self.action_space = self.worlds.single_action_space
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -83,60 +83,52 @@ class SnakeEnv(TellsItsSeed, gym.Env[Any, Any]):
         ``options``.
         """
         check_options(options)
-        if seed is not None:
-            seed = check_seed(seed)
-        super().reset(seed=seed)
-        if seed is None and self.core.episode[0] < 0:
-            known = self.np_random_seed
-            seed = int(self.np_random.integers(SEED_END)) if known == UNKNOWN_SEED else known
-        obs = self.core.reset(None if seed is None else np.array([seed]))
+        obs, infos = self.worlds.reset(seed=None if seed is None else check_seed(seed))
         if self.render_mode == "human":
             self.render()
-        return pick(obs, 0), self._info(self.core.infos())
+        return pick(obs, 0), pick(infos, 0)
 
     def step(self, action: NDArray[np.float32]) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
         """Advance one control step. Raises ValueError for an action of the wrong shape or with a non-finite entry."""
-        if self.core.episode[0] < 0:
-            raise gym.error.ResetNeeded("step before the first reset; call reset() first")
         checked = check_action(action, (self.core.decoder.size,))
-        obs, reward, terminated, truncated, infos = self.core.step(checked[None])
+        obs, reward, terminated, truncated, infos = self.worlds.step(checked[None])
         if self.render_mode == "human":
             self.render()
-        return pick(obs, 0), float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info(infos)
+        return pick(obs, 0), float(reward[0]), bool(terminated[0]), bool(truncated[0]), pick(infos, 0)
 
     def set_difficulty(self, difficulty: float) -> None:
         """Let the next episodes have this share, in [0, 1], of what makes them hard. Raises ConfigError."""
-        self.core.set_difficulty(difficulty)
+        self.worlds.set_difficulty(difficulty)
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the whole state that later steps depend on; ``set_state`` continues from it bit for bit."""
-        return self.core.get_state()
+        return self.worlds.get_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state from ``get_state``. Raises ValueError, with the env unchanged, if it is no valid state."""
-        self.core.set_state(state)
-        if self.core.have_begun:
-            self.tell_seeds(self.core.seeds)
+        self.worlds.set_state(state)
 
     def render(self) -> Any:
         """Return the present frame (H, W, 3) uint8 for "rgb_array"; None for "human", which shows it in a window."""
-        if self.render_mode is None:
-            gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
-            return None
-        if self._view is None:
-            self._view = make_view(self.core, 0, self.render_mode)
-        frame = self._view.draw()
-        return None if self.render_mode == "human" else frame
+        frames = self.worlds.render()
+        return None if frames is None or self.render_mode == "human" else frames[0]
 
     def close(self) -> None:
         """Free the resources of rendering; may be called twice."""
-        if self._view is not None:
-            self._view.close()
-            self._view = None
+        self.worlds.close_extras()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for a copy: all but the picture's surface, which the copy makes anew."""
-        return {**self.__dict__, "_view": None}
+    @property
+    def np_random(self) -> np.random.Generator:
+        """Generator of the env; if it has none yet, one with a seed drawn for the first episode."""
+        return self.worlds.np_random
 
-    def _info(self, infos: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: values[0] for name, values in infos.items()}
+    @np_random.setter
+    def np_random(self, generator: np.random.Generator) -> None:
+        self.worlds.np_random = generator
+
+    _np_random = np_random  # Gymnasium's checker reads it
+
+    @property
+    def np_random_seed(self) -> Any:
+        """Seed that ``reset`` was given, or that was drawn; -1 if ``np_random`` was set from outside."""
+        return self.worlds.np_random_seed

@@ -21,7 +21,7 @@ from snake_gym.config.refusals import describe_type
 from snake_gym.config.settings import LARGEST, Settings, declared_types
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.snake_env import SnakeEnv
-from snake_gym.interface.actions import TOLD, describe_action
+from snake_gym.interface.actions import CONTROLLER_SIGNALS, describe_action
 from snake_gym.interface.observations import FURTHER, JOINT_SIGN, USUAL, Field, ObservationLayout
 from snake_gym.registry import TASKS, find_task
 from snake_gym.tasks.costs import COST_NOTES
@@ -162,7 +162,7 @@ def observation_table(fields: Mapping[str, Field]) -> str:
 
 
 def privileged_part() -> list[str]:
-    """Return the text and table of the columns that only a critic may be told."""
+    """Return the text and table of the columns for critics alone."""
     names = list(PRIVILEGED)
     settings = {"faults": {"n_max": 1}, "observation": {"privileged": names}}
     core = SnakeCore(build(find_task("SnakeGym/ObstacleField-v0"), settings), 1)
@@ -185,7 +185,7 @@ def action_table(core: SnakeCore) -> str:
 def info_table(core: SnakeCore) -> str:
     """Return unit and meaning of the infos of a task and of every task."""
     records = {name: (record.unit, record.meaning) for name, record in core.task.records.items()}
-    infos = {**records, **core.task.further_infos, **INFO_NOTES}
+    infos = {**records, **INFO_NOTES}
     terms = f"reward term of this step: {', '.join(core.task.weights)}"
     infos |= {"reward/<term>": ("1", f"weighted {terms}"), "reward_raw/<term>": ("", "the same before weighting")}
     return table(("key", "unit", "meaning"), ((f"`{key}`", *note) for key, note in infos.items()))
@@ -220,7 +220,7 @@ def observation_part(cores: Mapping[str, SnakeCore]) -> list[str]:
     spec = next(iter(cores.values())).spec
     every = ObservationLayout(
         spec, spec.n_joints, True, "centre", reveal_faults=True, contact_limit_n=100.0, n_beams=16, max_range_m=2.0,
-        columns=(USUAL, *FURTHER), told=TOLD,
+        columns=(USUAL, *FURTHER), controller_signals=CONTROLLER_SIGNALS,
     )  # fmt: skip
     parts = [
         "## Observation table (robot `resilient_servo`)",

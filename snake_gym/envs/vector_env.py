@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from snake_gym.config import ConfigError
 from snake_gym.config.errors import check_options, show
 from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds, read_settings
 from snake_gym.envs.core import POLICY, PRIVILEGED, Observations, SnakeCore, pick
-from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.interface.observations import BOUND
 from snake_gym.plugins import load_object
 from snake_gym.registry import DEFAULT_ENV
@@ -23,6 +23,8 @@ from snake_gym.tasks.task import EnvConfig
 
 MAX_ENVS = 1_000_000
 """Largest number of worlds of a vector env: more would take the memory of any machine."""
+UNKNOWN_SEED = -1
+"""Gymnasium's ``np_random_seed`` of a generator set from outside."""
 
 
 def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Space[Any], gym.spaces.Box]:
@@ -39,7 +41,7 @@ def make_view(core: SnakeCore, world: int, mode: str) -> Any:
     return load_object(core.spec.view, "view")(core, world, mode)
 
 
-class SnakeVectorEnv(TellsItsSeed, VectorEnv[Any, Any, Any]):
+class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
     """Vector env of W worlds, each like ``SnakeEnv``.
 
     World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, given
@@ -52,7 +54,7 @@ class SnakeVectorEnv(TellsItsSeed, VectorEnv[Any, Any, Any]):
         env_id: registered name of the task.
         num_envs: W.
         autoreset_mode: an ``AutoresetMode`` or its name or value.
-        render_mode: None or "rgb_array".
+        render_mode: None or "rgb_array"; "human" is for one world.
         config: settings as an object or mapping; further keyword arguments are settings too, laid over it.
         max_episode_steps: control steps until truncation, if sooner than ``time_limit_s``; ``make_vec`` passes it.
         plugin: see ``SnakeEnv``.
@@ -77,8 +79,8 @@ class SnakeVectorEnv(TellsItsSeed, VectorEnv[Any, Any, Any]):
     ) -> None:
         if not isinstance(num_envs, (int, np.integer)) or isinstance(num_envs, bool) or not 1 <= num_envs <= MAX_ENVS:
             raise ConfigError(f"num_envs is {show(num_envs)}; expected an integer from 1 to {MAX_ENVS}")
-        if render_mode not in (None, "rgb_array"):
-            raise ValueError(f"render_mode is {render_mode!r}; expected None or 'rgb_array'")
+        if render_mode not in (None, "rgb_array", *(["human"] if num_envs == 1 else [])):
+            raise ValueError(f"render_mode is {render_mode!r}; expected None, 'rgb_array' or, for one world, 'human'")
         self.core = SnakeCore(read_settings(env_id, plugin, config, settings), num_envs)
         if max_episode_steps is not None:
             if not isinstance(max_episode_steps, int) or max_episode_steps < 1:
@@ -95,8 +97,7 @@ class SnakeVectorEnv(TellsItsSeed, VectorEnv[Any, Any, Any]):
         self.single_observation_space, self.single_action_space = single_spaces(self.core)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._ended = np.zeros(num_envs, bool)
-        self._renderers: list[Any] = []
+        self._views: list[Any] = []
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -111,11 +112,7 @@ class SnakeVectorEnv(TellsItsSeed, VectorEnv[Any, Any, Any]):
         seeds = self._choose_seeds(seed)
         if mask is not None:
             seeds = seeds[mask]
-        self._ended = np.zeros(self.num_envs, bool) if mask is None else self._ended & ~mask
-        obs = self.core.reset(seeds, mask)
-        if mask is not None and seed is not None and self.core.have_begun:
-            self.tell_seeds(self.core.seeds)
-        return obs, self.core.infos()
+        return self.core.reset(seeds, mask), self.core.infos()
 
     def step(
         self, actions: NDArray[Any]
@@ -123,7 +120,8 @@ class SnakeVectorEnv(TellsItsSeed, VectorEnv[Any, Any, Any]):
         """Advance one control step; see ``SnakeCore.step``, and the class for ends and resets."""
         if (self.core.episode < 0).any():
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")
-        reset_first = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._ended.any() else None
+        ended = self.core.terminated | self.core.truncated
+        reset_first = ended if self.autoreset_mode is AutoresetMode.NEXT_STEP and ended.any() else None
         obs, reward, terminated, truncated, infos = self.core.step(actions)
         if reset_first is not None:
             obs = self.core.reset(None, reset_first)
@@ -139,7 +137,6 @@ class SnakeVectorEnv(TellsItsSeed, VectorEnv[Any, Any, Any]):
             obs = self.core.reset(None, ended)
             infos = self.core.infos()
             infos |= {"final_obs": final_obs, "_final_obs": ended, "final_info": infos_at_end, "_final_info": ended}
-        self._ended = ended.copy()  # the other stands in the infos
         return obs, reward, terminated, truncated, infos
 
     def set_difficulty(self, difficulty: Any) -> None:
@@ -150,50 +147,66 @@ class SnakeVectorEnv(TellsItsSeed, VectorEnv[Any, Any, Any]):
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the whole state that later steps depend on; ``set_state`` continues from it bit for bit."""
-        return {**self.core.get_state(), "ended": self._ended.copy()}
+        return self.core.get_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state from ``get_state``. Raises ValueError, with the env unchanged, if it is no valid state."""
-        self.core.set_state(state, {"ended": self._ended})
-        if self.core.have_begun:
-            self.tell_seeds(self.core.seeds)
+        self.core.set_state(state)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """Return one frame (H, W, 3) for each world."""
+        """Return one frame (H, W, 3) for each world; "human" shows it in a window as well."""
         if self.render_mode is None:
             gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
             return None
-        if not self._renderers:
-            self._renderers = [make_view(self.core, world, "rgb_array") for world in range(self.num_envs)]
-        return tuple(view.draw() for view in self._renderers)
+        if not self._views:
+            self._views = [make_view(self.core, world, self.render_mode) for world in range(self.num_envs)]
+        return tuple(view.draw() for view in self._views)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free the resources of rendering."""
-        for view in self._renderers:
+        for view in self._views:
             view.close()
-        self._renderers = []
+        self._views = []
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy: all but the pictures' surfaces, which the copy makes anew."""
-        return {**self.__dict__, "_renderers": []}
+        return {**self.__dict__, "_views": []}
+
+    # --- seeds: Gymnasium's np_random_seed is that of the episodes, even where it is read before the first reset ------
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """Generator of the env; if it has none yet, one with a seed drawn for the first episode."""
+        if self._np_random is None:
+            self._np_random, self._np_random_seed = seeding.np_random(int(np.random.default_rng().integers(SEED_END)))
+        return self._np_random
+
+    @np_random.setter
+    def np_random(self, generator: np.random.Generator) -> None:
+        self._np_random, self._np_random_seed = generator, UNKNOWN_SEED
+
+    @property
+    def np_random_seed(self) -> Any:
+        """The first world's seed if the others count up from it, else all of them; -1 before the first episode, if
+        ``np_random`` was set from outside."""
+        _ = self.np_random
+        seeds = self.core.seeds.tolist()
+        if not self.core.have_begun:
+            return self._np_random_seed
+        return seeds[0] if seeds == list(range(seeds[0], seeds[0] + len(seeds))) else tuple(seeds)
 
     def _choose_seeds(self, seed: int | list[int | None] | None) -> NDArray[np.int64]:
-        """Return world seeds (W,), NO_SEED for those that continue; updates ``np_random`` and ``np_random_seed``."""
+        """Return world seeds (W,), NO_SEED for those that continue; a plain seed is that of ``np_random``, too."""
         seeds = check_seeds(seed, self.num_envs)
-        given = seeds != NO_SEED
-        new = ~given & (self.core.episode < 0)
-        is_list = given.any() and np.ndim(seed) > 0  # type: ignore[arg-type]  # None is nothing in particular to numpy
-        if given.any() and not is_list:
+        new = (seeds == NO_SEED) & (self.core.episode < 0)
+        if isinstance(seed, int | np.integer):
             super().reset(seed=int(seeds[0]))
         elif new.any():
             first = self.np_random_seed
-            if isinstance(first, int) and first != UNKNOWN_SEED and not is_list:
+            if seed is None and first != UNKNOWN_SEED and np.ndim(first) == 0:
                 seeds[new] = first + np.flatnonzero(new)
             else:
                 seeds[new] = self.np_random.integers(0, SEED_END, np.count_nonzero(new))
-        if is_list:
-            _ = self.np_random  # else it would be drawn later, with another seed to tell
-            self._np_random_seed = tuple(np.where(seeds == NO_SEED, self.core.seeds, seeds).tolist())
         return seeds
 
     def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_] | None:
@@ -211,7 +224,7 @@ class SnakeVectorEnv(TellsItsSeed, VectorEnv[Any, Any, Any]):
 
 def _as_mode(mode: AutoresetMode | str) -> AutoresetMode:
     for known in AutoresetMode:
-        if mode == known or (isinstance(mode, str) and mode.upper() in (known.name, known.value.upper())):
+        if mode == known or str(mode).upper() in (known.name, known.value.upper()):
             return known
     names = ", ".join(known.name for known in AutoresetMode)
     raise ValueError(f"autoreset_mode is {mode!r}; expected one of {names}")

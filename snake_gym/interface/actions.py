@@ -32,7 +32,7 @@ from snake_gym.robot.spec import FloatArray
 
 ActionKind = Literal["joint_reference", "residual", "gait"]
 GAIT_ACTIONS = ("amplitude", "frequency", "phase_shift", "offset")
-TOLD = ("reverse", "fault_kind", "mode")
+CONTROLLER_SIGNALS = ("reverse", "fault_kind", "mode")
 """State of a controller underneath that policies may see, if it has it: 1 where the tail leads (W,), the codes of the
 faults that it suspects (W, J), and the number of its mode (W,)."""
 
@@ -95,8 +95,8 @@ class ActionDecoder:
         n_gait = len(self.own_actions or GAIT_ACTIONS)
         self.size = n_gait if config.kind == "gait" else spec.n_joints + self.has_pace
         self._joint = np.arange(spec.n_joints)
-        self.told = tuple(self.tell(self.initial_state(1)))
-        """Names of what ``tell`` returns."""
+        self.signal_names = tuple(self.signals(self.initial_state(1)))
+        """Names of ``signals``."""
 
     @property
     def has_phase(self) -> bool:
@@ -115,7 +115,7 @@ class ActionDecoder:
             signs = (SAME, SAME, SAME, TURNED)
         if self.controller is not None:
             check_mirror(self.controller, "env.action.controller")
-        return find_reflection(signs, None, self.size, "the action")
+        return find_reflection(signs, self.size, "the action")
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Arrays (W, ...) that the decoder carries from step to step."""
@@ -125,9 +125,9 @@ class ActionDecoder:
             return {**self.controller.initial_state(n_worlds), **paced, **held}
         return {"phase": np.zeros(n_worlds)} if self.config.kind == "gait" else {}
 
-    def tell(self, state: ControllerState) -> dict[str, FloatArray]:
-        """Return what the controller underneath tells policies, by its names in ``TOLD``."""
-        return {name: state[name] for name in TOLD if name in state}
+    def signals(self, state: ControllerState) -> dict[str, FloatArray]:
+        """Return what policies may see of the controller underneath, by its names in ``CONTROLLER_SIGNALS``."""
+        return {name: state[name] for name in CONTROLLER_SIGNALS if name in state}
 
     def phase(self, state: ControllerState) -> FloatArray:
         """Gait phase (W,) [rad] that the next command will use; only where ``has_phase``."""

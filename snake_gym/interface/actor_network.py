@@ -1,7 +1,7 @@
 """The acting part of a trained policy in numpy: normalisation, then layers of a perceptron, recurrent ones among them.
 
 Layers: ``linear`` (y = W x + b); ``relu``, ``tanh``, ``elu`` and ``silu`` element by element; ``clip`` to [low, high];
-``lstm`` and ``gru`` with the gates of torch (input, forget, cell, output; reset, update, new), zero at the start.
+``lstm`` with the gates of torch (input, forget, cell, output), zero at the start.
 A Gaussian policy (PPO, A2C) ends with ``clip``, as Stable-Baselines3 clips its mean; a squashed one (SAC, TD3) with
 ``tanh``.
 
@@ -22,13 +22,11 @@ from snake_gym.config import Settings
 
 SMALL_PRODUCT = 1 << 18
 """Multiplications up to which OpenBLAS, numpy's usual library, keeps a matrix product on one thread. With more threads
-these products gain nothing, and beside a busy neighbour lose a hundredfold, as the threads wait for each other."""
+these products gain nothing, and next to a busy neighbour lose a hundredfold: threads wait for each other."""
 
-LayerKind = Literal["linear", "relu", "tanh", "elu", "silu", "clip", "lstm", "gru"]
-GATES = {"lstm": 4, "gru": 3}
-"""Recurrent layer -> number of its gates, which are stacked in the rows of its weights."""
-_KEPT = {"lstm": 2, "gru": 1}
-"""Recurrent layer -> numbers that each of its units keeps: output, and for ``lstm`` the cell."""
+LayerKind = Literal["linear", "relu", "tanh", "elu", "silu", "clip", "lstm"]
+N_GATES = 4
+"""Gates of an LSTM, stacked in the rows of its weights."""
 Array = NDArray[Any]
 
 
@@ -37,7 +35,7 @@ class Layer(Settings):
 
     kind: LayerKind
     weight: str | None = None
-    """``linear``: name of W (outputs, inputs); ``lstm`` and ``gru``: (gates * units, inputs)."""
+    """``linear``: name of W (outputs, inputs); ``lstm``: (4 * units, inputs)."""
     bias: str | None = None
     """Name of b, one for each row of W; None: no bias."""
     low: float = -1.0
@@ -45,9 +43,9 @@ class Layer(Settings):
     high: float = 1.0
     """``clip``: upper bound."""
     hidden_weight: str | None = None
-    """``lstm`` and ``gru``: name of U (gates * units, units), for the layer's last output."""
+    """``lstm``: name of U (4 * units, units), for the layer's last output."""
     hidden_bias: str | None = None
-    """``lstm`` and ``gru``: name of the bias beside U; None: no bias."""
+    """``lstm``: name of the bias of U; None: no bias."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -56,7 +54,7 @@ class Layer(Settings):
 
     def check(self) -> None:
         has = (self.weight is not None, self.hidden_weight is not None)
-        if has != (self.kind == "linear" or self.kind in GATES, self.kind in GATES):
+        if has != (self.kind in ("linear", "lstm"), self.kind == "lstm"):
             raise ValueError(
                 f"a layer of kind {self.kind!r} has weight {self.weight!r} and hidden_weight {self.hidden_weight!r}"
             )
@@ -92,7 +90,7 @@ class ActorNetwork:
         width, self.n_state = n_inputs, 0
         for layer in self.layers:
             width = self._width_after(layer, width)
-            self.n_state += _KEPT.get(layer.kind, 0) * width
+            self.n_state += 2 * width * (layer.kind == "lstm")
         if width != n_outputs:
             raise ValueError(f"the last layer gives {width} numbers; expected {n_outputs}, one for each action")
         self.n_outputs = n_outputs
@@ -120,7 +118,7 @@ class ActorNetwork:
             rows = slice(first, first + self._block)
             x, kept = obs[rows].astype(np.float64), 0
             for layer in self.layers:
-                if layer.kind in GATES:
+                if layer.kind == "lstm":
                     x, new = self._advance(layer, x, state[rows, kept:])
                     after[rows, kept : kept + new.shape[1]] = new
                     kept += new.shape[1]
@@ -141,10 +139,9 @@ class ActorNetwork:
                 raise ValueError(f"tensor {bias!r} has shape {self._tensors[bias].shape}; expected ({shape[0]},)")
         if layer.kind == "linear":
             return int(shape[0])
-        units = int(shape[0]) // GATES[layer.kind]
-        if found[1] != (GATES[layer.kind] * units, units) or shape[0] != GATES[layer.kind] * units:
-            expected = f"({GATES[layer.kind]} * units, inputs) and ({GATES[layer.kind]} * units, units)"
-            raise ValueError(f"the weights of a layer of kind {layer.kind!r} have shapes {found}; expected {expected}")
+        units = int(shape[0]) // N_GATES
+        if found[1] != (N_GATES * units, units) or shape[0] != N_GATES * units:
+            raise ValueError(f"the weights of an LSTM have shapes {found}; expected (4 n, inputs) and (4 n, n)")
         return units
 
     def _linear(self, x: Array, weight: str | None, bias: str | None) -> Array:
@@ -153,18 +150,13 @@ class ActorNetwork:
         return y if bias is None else y + self._tensors[bias]
 
     def _advance(self, layer: Layer, x: Array, state: Array) -> tuple[Array, Array]:
-        """Return output and next state of a recurrent layer, whose state comes first in ``state``."""
+        """Return output and next state of an LSTM; ``state`` begins with its last output and cell."""
         units = self._tensors[layer.hidden_weight or ""].shape[1]
-        last = state[:, :units]
-        of_input = np.split(self._linear(x, layer.weight, layer.bias), GATES[layer.kind], axis=1)
-        of_last = np.split(self._linear(last, layer.hidden_weight, layer.hidden_bias), GATES[layer.kind], axis=1)
-        if layer.kind == "gru":
-            reset, update = (_sigmoid(a + b) for a, b in zip(of_input[:2], of_last[:2], strict=True))
-            new = np.tanh(of_input[2] + reset * of_last[2])
-            output = (1.0 - update) * new + update * last
-            return output, output
-        let_in, keep, cell, show = (a + b for a, b in zip(of_input, of_last, strict=True))
-        cell = _sigmoid(keep) * state[:, units : 2 * units] + _sigmoid(let_in) * np.tanh(cell)
+        last, cell = state[:, :units], state[:, units : 2 * units]
+        of_input = self._linear(x, layer.weight, layer.bias)
+        of_last = self._linear(last, layer.hidden_weight, layer.hidden_bias)
+        let_in, keep, new, show = np.split(of_input + of_last, N_GATES, axis=1)
+        cell = _sigmoid(keep) * cell + _sigmoid(let_in) * np.tanh(new)
         output = _sigmoid(show) * np.tanh(cell)
         return output, np.concatenate([output, cell], axis=1)
 

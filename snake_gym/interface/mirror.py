@@ -7,7 +7,7 @@ reflected, so that what was learned on one side can be used on the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -35,39 +35,29 @@ class Reflection(NamedTuple):
         return np.asarray(self.sign * values[..., self.source], dtype=values.dtype)
 
 
-Mirror = int | tuple[int, ...] | Literal["reversed", "action"] | Reflection | Callable[[Any], Any] | None
-"""How a column is reflected: a sign, signs that repeat along it, ``reversed`` (entries from right to left), ``action``
-(as actions are), a ``Reflection``, or a function of the layout to one of these; None: nobody has said it."""
+Mirror = int | tuple[int, ...] | Literal["reversed", "action"] | None
+"""How a column is reflected: a sign, signs that repeat along it, ``reversed`` (entries from right to left), or
+``action`` (as actions are); None: nobody has said it."""
 
 
-def find_reflection(mirror: Mirror, of: Any, width: int, what: str, action: Reflection | None = None) -> Reflection:
-    """Return how ``width`` entries are reflected; ``of`` is the layout, ``what`` names them.
-
-    Raises ConfigError where nobody has said it, or where twice in the mirror is not what it was.
-    """
-    told = mirror(of) if callable(mirror) and not isinstance(mirror, Reflection) else mirror
-    if told is None:
+def find_reflection(mirror: Mirror, width: int, what: str, action: Reflection | None = None) -> Reflection:
+    """Return how ``width`` entries are reflected; ``what`` names them. Raises ConfigError where nobody has said it."""
+    if mirror is None:
         raise ConfigError(
             f"{what} does not say how it looks in a mirror; register it with mirror=-1 (turned round), 1 (the same), a "
             "sign for each entry, or 'reversed' (entries from right to left)"
         )
     places = np.arange(width)
-    if isinstance(told, Reflection):
-        found = told
-    elif told == "action" and action is not None:
-        found = action
-    elif told == "reversed":
-        found = Reflection(places[::-1].copy(), np.ones(width, np.float32))
-    else:
-        signs = np.atleast_1d(told)
-        whole = signs.size > 0 and width % signs.size == 0 and np.isin(signs, (SAME, TURNED)).all()
-        found = Reflection(places, np.tile(signs, width // signs.size if whole else 0).astype(np.float32))
-    if found.sign.shape != (width,) or not _is_its_own_inverse(found):
+    if mirror == "action" and action is not None:
+        return action
+    if mirror == "reversed":
+        return Reflection(places[::-1].copy(), np.ones(width, np.float32))
+    signs = np.atleast_1d(mirror)
+    if signs.size == 0 or width % signs.size or not np.isin(signs, (SAME, TURNED)).all():
         raise ConfigError(
-            f"the mirror of {what} is {show(told)}; expected -1, 1, signs that {width} entries are a multiple of, or "
-            "a Reflection that undoes itself"
+            f"the mirror of {what} is {show(mirror)}; expected -1, 1, or signs that {width} entries are a multiple of"
         )
-    return found
+    return Reflection(places, np.tile(signs, width // signs.size).astype(np.float32))
 
 
 def side_by_side(reflections: Sequence[Reflection]) -> Reflection:
@@ -77,11 +67,4 @@ def side_by_side(reflections: Sequence[Reflection]) -> Reflection:
     return Reflection(
         np.concatenate([np.zeros(0, np.int64), *source]),
         np.concatenate([np.zeros(0, np.float32), *(reflection.sign for reflection in reflections)]),
-    )
-
-
-def _is_its_own_inverse(reflection: Reflection) -> bool:
-    places = np.arange(len(reflection.source))
-    return np.array_equal(reflection.source[reflection.source], places) and np.array_equal(
-        reflection.sign * reflection.sign[reflection.source], np.ones(len(places))
     )

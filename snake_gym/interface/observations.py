@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pydantic
@@ -31,15 +31,14 @@ from snake_gym.robot.measurement import (
     Goal,
     Measurement,
     mean_angle,
-    tracked_point,
     turn_back,
 )
 
 BOUND = 10.0
 NEAR_M = 2.0
 """From here on, [m], a target is far: ``distance`` grows no more, so that a long leg looks like any leg."""
-FULL_SCALE = 5.0
-"""What the largest force that a sensor can tell becomes: forces in use are small beside it."""
+FORCE_SCALE = 5.0
+"""Observed value of the sensor's maximum force."""
 JOINT_SIGN = (
     "joint i is the angle of link i minus that of link i + 1, links from the tail, so that > 0 bends to the right"
 )
@@ -60,7 +59,7 @@ class Seen(NamedTuple):
     phase: FloatArray | None
     """(W,) [rad] of the gait below the policy; None: there is none."""
     signals: Mapping[str, FloatArray]
-    """What the task tells besides, nothing on a real robot, and what the controller below the policy tells, by name."""
+    """Signals of the task and of the controller below the policy, by name."""
     remaining: FloatArray | None = None
     """(W,) share of the episode's time limit that is left; None: there is no limit."""
     velocity: FloatArray | None = None
@@ -84,7 +83,7 @@ class Column(NamedTuple):
     """How its values look in a mirror; None: nobody has said it."""
 
 
-class OfRobot(Protocol):
+class HasRobot(Protocol):
     """Whatever knows its robot: a layout of observations, or a truth."""
 
     @property
@@ -109,7 +108,7 @@ USUAL = "standard"
 
 
 class ObservationConfig(Settings):
-    """What a policy sees, and what its critic sees besides in training."""
+    """What a policy sees, and its critic in training."""
 
     columns: Annotated[tuple[str, ...], pydantic.Field(min_length=1)] = (USUAL,)
     """Columns in order; ``standard`` stands for those of the table above and the task's."""
@@ -199,8 +198,8 @@ class ObservationLayout:
     ``has_phase``: a gait clock runs below the policy. ``point``: "centre" or "head", from where the target is seen.
     ``contact_limit_n``: largest force that the links' sensors tell; None: no such sensors. ``n_beams``: B of the head's
     scanner, 0: none; ``max_range_m``: its reach. ``columns`` and ``history``: see ``ObservationConfig``;
-    ``task_columns``: what ``standard`` in ``columns`` stands for beside ``STANDARD``. ``told``: what the controller
-    below the policy tells (``ActionDecoder.told``).
+    ``task_columns``: what ``standard`` in ``columns`` stands for, after ``STANDARD``. ``controller_signals``: those of
+    the controller below the policy (``ActionDecoder.signal_names``).
 
     ``fields`` are the places in the newest control step, which are the first ``step_size`` entries.
 
@@ -221,12 +220,12 @@ class ObservationLayout:
         columns: Sequence[str] = (USUAL,),
         task_columns: Sequence[str] = (),
         history: int = 1,
-        told: Collection[str] = (),
+        controller_signals: Collection[str] = (),
     ) -> None:
         self.spec, self.n_actions, self.has_phase, self.point = spec, n_actions, has_phase, point
         self.reveal_faults, self.contact_limit_n = reveal_faults, contact_limit_n
         self.n_beams, self.max_range_m = n_beams, max_range_m
-        self.told = told
+        self.controller_signals = controller_signals
         self.history = history
         """Number k of control steps that an observation shows."""
         self.fields: dict[str, Field] = {}
@@ -254,27 +253,12 @@ class ObservationLayout:
         """Entries D of an observation."""
         self._bound = np.concatenate([np.full(f.width, f.bound, np.float32) for f in self.fields.values()])
 
-    def build(
-        self,
-        measurement: Measurement,
-        goal: Goal,
-        reference: FloatArray,
-        last_action: FloatArray,
-        phase: FloatArray | None,
-        signals: Mapping[str, FloatArray] | None = None,
-        remaining: FloatArray | None = None,
-        velocity: FloatArray | None = None,
-    ) -> NDArray[np.float32]:
-        """What one control step shows (W, step_size) float32, a fresh array; arguments as in ``Seen``.
+    def build(self, seen: Seen) -> NDArray[np.float32]:
+        """Return what one control step shows (W, step_size) float32, a fresh array; ``Observer`` calls it.
 
-        ``Observer`` makes observations of several steps, and velocities. Where the robot lacks a sensor that the layout
-        has, no force is felt, every beam is free, and no joint failed.
+        Where the robot lacks a sensor that the layout has, no force is felt, every beam is free, and no joint failed.
         """
-        to_target = goal.target_xy_w - tracked_point(self.spec, measurement, self.point)
-        seen = Seen(
-            self, measurement, goal, to_target, reference, last_action, phase, signals or {}, remaining, velocity
-        )
-        obs = np.empty((last_action.shape[0], self.step_size), np.float32)
+        obs = np.empty((seen.last_action.shape[0], self.step_size), np.float32)
         for name, place in self.fields.items():
             if name in OWN:
                 values = COLUMNS[name].values(seen)
@@ -292,7 +276,7 @@ class ObservationLayout:
         Raises ConfigError, which names the column, where nobody has said it.
         """
         parts = [
-            find_reflection(COLUMNS[name].mirror, self, place.width, f"the column {name} of the observations", action)
+            find_reflection(COLUMNS[name].mirror, place.width, f"the column {name} of the observations", action)
             for name, place in self.fields.items()
         ]
         return side_by_side(self.history * parts)
@@ -330,16 +314,16 @@ class ObservationLayout:
         at_rest = [0.0] * self.spec.n_joints
         error, distance = read("heading_error", 0.0, 1.0), read("distance", 1.0)
         bearing = -np.arctan2(error[:, 0], error[:, 1])
-        sample = self.spec.at_origin(read("joint_angle", *at_rest), read("joint_rate", *at_rest), self.point)
         target = distance * np.stack([np.cos(bearing), np.sin(bearing)], axis=1)
+        sample = self.spec.at_origin(read("joint_angle", *at_rest), read("joint_rate", *at_rest), self.point)
+        moved: dict[str, Any] = {}
         if "contact_force" in self.fields:
-            force = self.read(obs, "contact_force").reshape(n_worlds, self.spec.n_links, 2)
-            sample = sample._replace(contact_force_l=force)
+            moved["contact_force_l"] = self.read(obs, "contact_force").reshape(n_worlds, self.spec.n_links, 2)
         if "range" in self.fields:
-            sample = sample._replace(range_m=self.read(obs, "range"))
+            moved["range_m"] = self.read(obs, "range")
         if "failed" in self.fields:
-            sample = sample._replace(joint_failed=self.read(obs, "failed") > 0.5)
-        return sample, Goal(target, np.ones(n_worlds, bool))
+            moved["joint_failed"] = self.read(obs, "failed") > 0.5
+        return sample._replace(**moved), Goal(target, np.ones(n_worlds, bool))
 
 
 class _ReadSignals(dict[str, FloatArray]):
@@ -366,12 +350,12 @@ def _own_values(name: str, seen: Seen, shape: tuple[int, int]) -> FloatArray:
 # --- our own columns -------------------------------------------------------------------------------------------------
 
 
-def n_joints(of: OfRobot) -> int:
+def n_joints(of: HasRobot) -> int:
     """Return the number of joints of a layout's robot, or of a truth's."""
     return of.spec.n_joints
 
 
-def rate_scale(of: OfRobot) -> float:
+def rate_scale(of: HasRobot) -> float:
     """Return the scale of joint rates of a layout's robot, or of a truth's: 1 is the fastest servo's limit."""
     fastest = of.spec.joints("actuator.speed_limit_rad_s")
     return 1.0 / float(fastest.max()) if np.isfinite(fastest).all() else 0.5
@@ -439,7 +423,7 @@ def failed(seen: Seen) -> FloatArray:
 @register_column(
     "contact_force", "N", "contact force on each link from the tail, along the link and to its left",
     lambda layout: 0 if layout.contact_limit_n is None else 2 * layout.spec.n_links,
-    lambda layout: FULL_SCALE / (layout.contact_limit_n or FULL_SCALE), needs="a task with obstacles",
+    lambda layout: FORCE_SCALE / (layout.contact_limit_n or FORCE_SCALE), needs="a task with obstacles",
     mirror=ALONG_LEFT,
 )  # fmt: skip
 def contact_force(seen: Seen) -> FloatArray:
@@ -491,7 +475,8 @@ def remaining_time(seen: Seen) -> FloatArray:
 
 @register_column(
     "tail_leads", "1", "1 where the controller below the policy drives tail first",
-    lambda layout: int("reverse" in layout.told), needs="a residual on a controller that drives both ways", mirror=SAME,
+    lambda layout: int("reverse" in layout.controller_signals), mirror=SAME,
+    needs="a residual on a controller that drives both ways",
 )  # fmt: skip
 def tail_leads(seen: Seen) -> FloatArray:
     return seen.signals["reverse"][:, None]
@@ -499,7 +484,8 @@ def tail_leads(seen: Seen) -> FloatArray:
 
 @register_column(
     "suspected_fault", "1", "1 where the controller below the policy takes a joint for failed, for each joint, in it "
-    "for locked, for free, for others", lambda layout: 3 * layout.spec.n_joints * ("fault_kind" in layout.told),
+    "for locked, for free, for others",
+    lambda layout: 3 * layout.spec.n_joints * ("fault_kind" in layout.controller_signals),
     needs="a residual on a controller that detects faults", mirror=SAME,
 )  # fmt: skip
 def suspected_fault(seen: Seen) -> FloatArray:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.observations import ObservationLayout, Seen
 from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.robot.measurement import Goal, Measurement, mean_angle, tracked_point
 
@@ -99,8 +99,10 @@ class Observer:
         remaining: FloatArray | None = None,
     ) -> NDArray[np.float32]:
         """Return observations (W, D), a fresh array; arguments as in ``Seen``."""
-        velocity = None if self.motion is None else self.motion.velocity
-        obs = self.layout.build(measurement, goal, reference, last_action, phase, signals, remaining, velocity)
+        layout, velocity = self.layout, None if self.motion is None else self.motion.velocity
+        to_target = goal.target_xy_w - tracked_point(layout.spec, measurement, layout.point)
+        seen = (measurement, goal, to_target, reference, last_action, phase, signals or {}, remaining, velocity)
+        obs = layout.build(Seen(layout, *seen))
         if self.history is None:
             return obs
         self.history[self._fresh] = obs[self._fresh][:, None]

@@ -58,7 +58,7 @@ class ObservationContract(Settings):
         layout = ObservationLayout(
             spec, decoder.size, decoder.has_phase, self.tracked_point, self.reveal_faults, self.contact_limit_n,
             self.n_beams, self.max_range_m, [field.name for field in self.fields], history=self.history,
-            told=decoder.told,
+            controller_signals=decoder.signal_names,
         )  # fmt: skip
         for own, other in zip(self.fields, layout.fields.values(), strict=True):  # made from the same names
             if own.place != other.place:

@@ -152,20 +152,25 @@ def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | C
     if file is None:
         raise ConfigError(describe_missing(path))
     contract, data = read_policy_file(file)
-    tensors = read_tensors(data, str(file.parent / contract.weights.file))
-    try:
-        policy = FilePolicy(contract, tensors, file)
-    except ConfigError as error:  # of the controller underneath
-        raise ConfigError(f"{file} does not fit this version of snake_gym: {error}") from None
-    except ValueError as error:
-        raise ConfigError(f"{file} cannot be played: {error}") from None
+    policy = make_policy(contract, data, file)
     if robot is not None:
         policy.check_robot(robot)
     return policy
 
 
+def make_policy(contract: PolicyContract, weights: bytes, file: Path) -> FilePolicy:
+    """The policy of a contract and the content of its weights' file; ``file``: the contract's. Raises ConfigError."""
+    tensors = read_tensors(weights, str(file.parent / contract.weights.file))
+    try:
+        return FilePolicy(contract, tensors, file)
+    except ConfigError as error:  # of the controller underneath
+        raise ConfigError(f"{file} does not fit this version of snake_gym: {error}") from None
+    except ValueError as error:
+        raise ConfigError(f"{file} cannot be played: {error}") from None
+
+
 def read_policy_file(file: Path) -> tuple[PolicyContract, bytes]:
-    """The contract in ``file``, and the content of the weights' file beside it. Raises ConfigError."""
+    """The contract in ``file``, and the content of the weights' file. Raises ConfigError."""
     contract = parse_contract(_read(file), str(file))
     weights = file.parent / contract.weights.file
     data = _read(weights)

@@ -19,7 +19,7 @@ from safetensors.numpy import save
 
 from snake_gym.config import ConfigError, choose, to_dict, write_atomic
 from snake_gym.config.records import versions as installed_versions
-from snake_gym.interface.actor_network import GATES, ActorNetwork, FrozenNormaliser, Layer, LayerKind
+from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer, LayerKind
 from snake_gym.interface.observations import BOUND
 from snake_gym.interface.policy_contract import (
     FORMAT,
@@ -33,15 +33,16 @@ from snake_gym.interface.policy_contract import (
     action_contract,
     format_contract,
     golden_references,
+    parse_contract,
 )
-from snake_gym.interface.policy_file import CONTRACT, WEIGHTS, load_policy
+from snake_gym.interface.policy_file import CONTRACT, WEIGHTS, make_policy
 from snake_gym.registry import TASKS, find_task
 
 ACCURACY = 1e-6
 """Largest distance from the learner's action that needs no larger tolerance in the file."""
 N_GOLDEN = 8
 """Number of golden observations from resets of the env; as many again are drawn at random."""
-_ACTIVATIONS = tuple(kind for kind in get_args(LayerKind) if kind not in ("linear", "clip", *GATES))
+_ACTIVATIONS = tuple(kind for kind in get_args(LayerKind) if kind not in ("linear", "clip", "lstm"))
 _PARTS = {2: ("weight", "bias"), 4: ("weight", "hidden_weight", "bias", "hidden_bias")}
 """Names of the arrays of a layer, by their number."""
 
@@ -69,7 +70,7 @@ def write_policy(
         path: a folder; a policy file in it is replaced.
         env: the env that the policy was trained in, single or vector, wrapped or not. It is not changed.
         layers: from the observation to the action, each (W, b), with W (outputs, inputs) as in torch and b or None; or
-            (W_ih, W_hh, b_ih, b_hh) of ``torch.nn.LSTM`` or ``GRU``, which one is seen from the shapes.
+            (W_ih, W_hh, b_ih, b_hh) of ``torch.nn.LSTM``.
         activation: after each (W, b) but the last: relu, tanh, elu or silu.
         squash: True: the action is the tanh of the last layer (SAC); False: it is clipped to [-1, 1] (PPO).
         observation_mean, observation_var: (D,) running normalisation ``clip((obs - mean) / sqrt(var + epsilon))``;
@@ -86,24 +87,23 @@ def write_policy(
         raise ConfigError(f"env is a {type(env).__name__}; expected a simulated env of snake_gym")
     own = type(core)(core.config.without_privileged(), N_GOLDEN)
     described, tensors = _describe(layers, choose(activation, _ACTIVATIONS, "activation"), squash)
-    normaliser = _normaliser(observation_mean, observation_var, epsilon, clip, own.layout.size)
-    observations = golden_observations(own)
-    try:
-        network = ActorNetwork(described, tensors, own.layout.size, own.decoder.size)
-    except ValueError as error:
-        raise ConfigError(f"layers do not make a policy of {own.layout.size} observations: {error}") from None
-    actions = network.play(observations if normaliser is None else normaliser(observations))
-    if learner is not None:
-        actions = _compare(np.asarray(learner(observations.copy())), actions)
-    folder = Path(path)
+    normaliser = None
+    if observation_mean is not None or observation_var is not None:
+        mean, var = (np.asarray(values, np.float64).ravel() for values in (observation_mean, observation_var))
+        normaliser = FrozenNormaliser(mean, var, epsilon, clip)
+    folder, env_id, observations = Path(path), _env_id(env, core), golden_observations(own)
     summary = {"algorithm": None, **(training or {})}
-    files = encode_policy(
-        own, _env_id(env, core), described, tensors, normaliser, observations, actions,
-        name=name or folder.resolve().name, training=summary, versions=installed_versions(["numpy", "torch"]),
-    )  # fmt: skip
+    try:
+        files = encode_policy(
+            own, env_id, described, tensors, normaliser, observations,
+            None if learner is None else np.asarray(learner(observations.copy()), np.float32),
+            name=name or folder.resolve().name, training=summary, versions=installed_versions(["numpy", "torch"]),
+        )  # fmt: skip
+    except (ValueError, FloatingPointError) as error:
+        raise ConfigError(f"layers do not make a policy of {own.layout.size} observations: {error}") from None
+    make_policy(parse_contract(files[CONTRACT], str(folder / CONTRACT)), files[WEIGHTS], folder / CONTRACT)
     for file, data in files.items():
         write_atomic(folder / file, data)
-    load_policy(folder)
     return folder / CONTRACT
 
 
@@ -121,7 +121,7 @@ def encode_policy(
     tensors: Tensors,
     normaliser: FrozenNormaliser | None,
     observations: NDArray[np.float32],
-    actions: NDArray[np.float32],
+    actions: NDArray[np.float32] | None,
     *,
     name: str,
     training: Mapping[str, Any],
@@ -129,16 +129,17 @@ def encode_policy(
 ) -> dict[str, bytes]:
     """Return the files of a policy by name, the contract last.
 
-    ``core`` is that of its env, ``actions`` (G, A) the learner's for golden ``observations`` (G, D). Raises
-    FloatingPointError for actions that are not finite.
+    ``core`` is that of its env, ``actions`` (G, A) the learner's for golden ``observations`` (G, D); None: those of the
+    layers. Raises FloatingPointError for actions that are not finite, ValueError for layers that do not fit.
     """
-    if not np.isfinite(actions).all():
-        raise FloatingPointError("an action is not finite")
     weights = save(dict(tensors))
     network = ActorNetwork(layers, tensors, core.layout.size, core.decoder.size)
     with np.errstate(all="ignore"):
         here = network.play(observations if normaliser is None else normaliser(observations))
+        actions = here if actions is None else actions
         deviation = float(np.abs(here - actions).max())
+    if not np.isfinite(actions).all():
+        raise FloatingPointError("an action is not finite")
     held = None
     if normaliser is not None:
         mean, var = tuple(normaliser.mean.tolist()), tuple(normaliser.var.tolist())
@@ -171,12 +172,7 @@ def _describe(
             for part, values in zip(_PARTS[len(layer)], layer, strict=True)
             if values is not None
         }
-        kind: Any = "linear"
-        if "hidden_weight" in given:  # (gates * units, units)
-            shape = given["hidden_weight"].shape
-            kind = next((kind for kind, gates in GATES.items() if shape == (gates * shape[-1], shape[-1])), None)
-            if kind is None:
-                raise ConfigError(f"layers[{i}]: W_hh has shape {shape}; expected (4 n, n) for LSTM, (3 n, n) for GRU")
+        kind: LayerKind = "lstm" if "hidden_weight" in given else "linear"
         tensors |= {f"layer{i}.{part}": values for part, values in given.items()}
         found.append(Layer(kind, **{part: f"layer{i}.{part}" for part in given}))  # type: ignore[arg-type]
         if kind == "linear" and i < len(layers) - 1:
@@ -188,34 +184,6 @@ def _plain(values: ArrayLike) -> ArrayLike:
     """Return weights without what a learner's library keeps to differentiate them."""
     detach = getattr(values, "detach", None)
     return values if detach is None else detach()
-
-
-def _normaliser(
-    mean: ArrayLike | None, var: ArrayLike | None, epsilon: float, clip: float, size: int
-) -> FrozenNormaliser | None:
-    if mean is None and var is None:
-        return None
-    if mean is None or var is None:
-        raise ConfigError("observation_mean or observation_var is missing; expected both, or neither")
-    means, variances = np.asarray(mean, np.float64), np.asarray(var, np.float64)
-    if means.shape != (size,) or variances.shape != (size,):
-        raise ConfigError(
-            f"observation_mean and observation_var have shapes {means.shape} and {variances.shape}; expected {(size,)}"
-        )
-    return FrozenNormaliser(means, variances, epsilon, clip)
-
-
-def _compare(learner: NDArray[Any], here: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the learner's actions. Raises ConfigError if they are others than the written policy's."""
-    if learner.shape != here.shape:
-        raise ConfigError(f"the learner's actions have shape {learner.shape}; expected {here.shape}")
-    distance = float(np.abs(learner - here).max())
-    if not distance <= MAX_TOLERANCE:
-        raise ConfigError(
-            f"the learner's actions differ by {distance:.3g} from those of the layers; expected at most "
-            f"{MAX_TOLERANCE:g}: are all layers there, the activation and the normalisation right, actions in [-1, 1]?"
-        )
-    return learner.astype(np.float32)
 
 
 def _env_id(env: Any, core: Any) -> str:

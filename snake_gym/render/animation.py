@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import require
 from snake_gym.envs.recording import Recording
-from snake_gym.render.frames import FrameRenderer, standing
+from snake_gym.render.frames import FrameRenderer, Picture, ends_of, standing
 from snake_gym.render.palette import LINE, policy_colours, rgb
 from snake_gym.render.replay import Scene
 from snake_gym.render.surroundings import surroundings_at
@@ -67,9 +67,12 @@ def _panel(recording: Recording, renderer: FrameRenderer, time_s: float) -> NDAr
     seen = None
     if recording.around is not None:
         seen = surroundings_at(recording.around, at, head, float(angle[-1]), recording.spec)
+    ends_xy = ends_of(recording.spec, angle, head) if recording.body is None else recording.body.ends_xy(at)
     return renderer.draw(
-        angle, head, recording.targets_xy[: last + 1], reached, recording.point_xy[: at + 1], recording.fault_kind[at],
-        text, recording.radius_m, seen, ends_xy=None if recording.body is None else recording.body.ends_xy(at),
+        Picture(
+            ends_xy, recording.targets_xy[: last + 1], reached, recording.point_xy[: at + 1], recording.fault_kind[at],
+            text, recording.radius_m, seen,
+        )
     )  # fmt: skip
 
 

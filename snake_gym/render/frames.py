@@ -11,17 +11,17 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from snake_gym.config import ConfigError, choose, require
+from snake_gym.config import ConfigError, require
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.recording import observe_surroundings
 from snake_gym.render import palette
 from snake_gym.render.palette import blend, rgb
-from snake_gym.render.sketch import Camera, Sketch
+from snake_gym.render.sketch import Sketch
 from snake_gym.render.surroundings import Surroundings, draw_above, draw_below, surroundings_at
 from snake_gym.robot.chain import ChainSpec, FloatArray
 
@@ -30,6 +30,29 @@ RenderMode = Literal["rgb_array", "human"]
 _BODY_WIDTH = 0.42
 """Width of the drawn body as a share of a link's length."""
 _TRAIL_POINTS = 400
+NOWHERE: FloatArray = np.zeros((0, 2))
+"""No places."""
+
+
+class Picture(NamedTuple):
+    """One robot at one moment, world frame."""
+
+    ends_xy: FloatArray
+    """(N + 1, 2) [m] ends of the links, from the tail's tip; see ``ends_of``."""
+    targets_xy: FloatArray = NOWHERE
+    """(K, 2) [m]."""
+    current: int = 0
+    """Index of the target the robot goes to; targets before it are drawn as reached. K: all are."""
+    trail_xy: FloatArray = NOWHERE
+    """(T, 2) [m] past positions of the robot, oldest first."""
+    failed: NDArray[np.int64] | None = None
+    """(J,) kind of each joint's fault now, 0: healthy; None: all are."""
+    text: Sequence[str] = ()
+    """Lines for the upper left corner."""
+    radius_m: float = 0.1
+    """Distance at which a target counts as reached [m]."""
+    around: Surroundings | None = None
+    """Obstacles around the robot and its sensing of them."""
 
 
 class FrameRenderer:
@@ -50,84 +73,50 @@ class FrameRenderer:
         self, spec: ChainSpec, mode: RenderMode = "rgb_array", size: tuple[int, int] = (640, 480),
         fps: float | None = None, head_colour: str = palette.BLUE,
     ) -> None:  # fmt: skip
-        self.mode = choose(mode, get_args(RenderMode), "render_mode")
-        self.size = (int(size[0]), int(size[1]))
-        if min(self.size) < 64:
-            raise ConfigError(f"the frame size is {self.size}; expected at least 64 x 64 pixels")
+        self.size = size
         self._pygame = load_pygame()
         self._fps = fps if fps is not None else 1.0 / spec.control_dt_s
         self._head_colour = head_colour
         self._fault_colours = palette.fault_colours()
-        self._half_length = spec.links("link_half_length_m")
-        self._body_m = _BODY_WIDTH * 2.0 * float(self._half_length.mean())
+        self._body_m = _BODY_WIDTH * 2.0 * float(spec.links("link_half_length_m").mean())
         self._sketch = Sketch(self._pygame, self.size, spec.length_m)
-        self._camera = self._sketch.camera
+        self.camera = self._sketch.camera
+        """Its pixels are those of a canvas ``Sketch.scale`` times as large as a frame."""
         self.window: Any = None
-        if self.mode == "human":
+        if mode == "human":
             self._open_window()
 
-    def draw(self, *scene: Any, **more: Any) -> NDArray[np.uint8]:
-        """Return the frame (H, W, 3) that ``paint`` paints of the same arguments; "human" shows it as well."""
-        frame = self.paint(*scene, **more)
+    def draw(self, picture: Picture) -> NDArray[np.uint8]:
+        """Return the frame (H, W, 3); "human" shows it as well."""
+        frame = self.paint(picture)
         if self.window is not None:
             self._show(frame)
         return np.ascontiguousarray(np.swapaxes(self._pygame.surfarray.array3d(frame), 0, 1))
 
-    def paint(
-        self, theta: ArrayLike, head_xy: ArrayLike, targets: ArrayLike, current: int, trail: ArrayLike = (),
-        failed: ArrayLike = (), text: Sequence[str] = (), radius_m: float = 0.1,
-        surroundings: Surroundings | None = None, over: Callable[[Sketch, FloatArray], None] | None = None,
-        ends_xy: FloatArray | None = None,
-    ) -> Any:  # fmt: skip
-        """Return one frame, a surface of pygame.
-
-        Args:
-            theta: (N,) [rad] link angles, world frame, tail first.
-            head_xy: (2,) [m] centre of the head link.
-            targets: (K, 2) [m].
-            current: index of the target the robot goes to; targets before it are drawn as reached. K: all are.
-            trail: (T, 2) [m] past positions of the robot, oldest first.
-            failed: (J,) fault kind of each joint now (0: healthy), or True where it has failed.
-            text: lines for the upper left corner.
-            radius_m: distance at which a target counts as reached [m].
-            surroundings: obstacles around the robot and its sensing of them.
-            over: what draws on top of all, with the ends of the links (N + 1, 2) [m].
-            ends_xy: (N + 1, 2) [m] ends of the links, from the tail's tip; None: those that follow from ``theta``.
-        """
-        angle = np.asarray(theta, dtype=np.float64)
-        goals = np.asarray(targets, dtype=np.float64).reshape(-1, 2)
-        joints = self._joints(angle, np.asarray(head_xy, dtype=np.float64)) if ends_xy is None else ends_xy
-        kinds = np.asarray(failed, dtype=np.int64).ravel() if np.size(failed) else np.zeros(angle.size - 1, np.int64)
-        if kinds.size != angle.size - 1:
-            raise ValueError(f"failed has {kinds.size} entries; expected {angle.size - 1}, one for each joint")
-        self._camera.follow(joints, goals[current] if 0 <= current < len(goals) else None)
+    def paint(self, picture: Picture, over: Callable[[Sketch], None] | None = None) -> Any:
+        """Return one frame, a surface of pygame; ``over`` draws on top of all."""
+        joints, goals, current, around = picture.ends_xy, picture.targets_xy, picture.current, picture.around
+        kinds = np.zeros(len(joints) - 2, np.int64) if picture.failed is None else picture.failed
+        target = goals[current] if 0 <= current < len(goals) else None
+        self.camera.follow(joints, target)
         self._sketch.canvas.fill(rgb(palette.PAPER))
         self._sketch.grid()
-        if surroundings is not None:
-            draw_below(self._sketch, surroundings)
-        self._draw_targets(goals, current, radius_m)
-        self._draw_trail(np.asarray(trail, dtype=np.float64).reshape(-1, 2))
+        if around is not None:
+            draw_below(self._sketch, around)
+        self._draw_targets(goals, current, picture.radius_m)
+        self._draw_trail(picture.trail_xy)
         self._draw_robot(joints, kinds)
-        if surroundings is not None:
-            draw_above(self._sketch, surroundings, (joints[:-1] + joints[1:]) / 2.0)
-        if 0 <= current < len(goals):
-            self._sketch.point_at(goals[current])
-        elif not len(goals) and surroundings is not None:
-            self._sketch.point_at(surroundings.aim_xy)
+        if around is not None:
+            draw_above(self._sketch, around, (joints[:-1] + joints[1:]) / 2.0)
+        if target is not None:
+            self._sketch.point_at(target)
+        elif not len(goals) and around is not None:
+            self._sketch.point_at(around.aim_xy)
         self._sketch.scale_bar()
-        self._draw_text(text, kinds)
+        self._draw_text(picture.text, kinds)
         if over is not None:
-            over(self._sketch, joints)
+            over(self._sketch)
         return self._pygame.transform.smoothscale(self._sketch.canvas, self.size)
-
-    @property
-    def camera(self) -> Camera:
-        """The camera; its pixels are those of a canvas ``Sketch.scale`` times as large as a frame."""
-        return self._camera
-
-    def cut(self) -> None:
-        """Begin another scene: the camera moves to the robot at once."""
-        self._camera.cut()
 
     def close(self) -> None:
         """Close the window. May be called more than once."""
@@ -135,20 +124,11 @@ class FrameRenderer:
             self.window = None
             self._pygame.display.quit()
 
-    def _joints(self, theta: FloatArray, head_xy: FloatArray) -> FloatArray:
-        """Return the ends of the links (N + 1, 2) [m], from the tail's tip to the head's tip."""
-        if theta.size != self._half_length.size:
-            raise ValueError(f"theta has {theta.size} angles; this renderer draws {self._half_length.size} links")
-        step = 2.0 * self._half_length[:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=1)
-        tip = head_xy + step[-1] / 2.0
-        ends = np.vstack([np.zeros(2), np.cumsum(step, axis=0)])
-        return np.asarray(tip + ends - ends[-1])
-
     def _draw_targets(self, targets: FloatArray, current: int, radius_m: float) -> None:
-        sketch, path = self._sketch, self._camera.to_pixel(targets)
+        sketch, path = self._sketch, self.camera.to_pixel(targets)
         for start, end in pairwise(path):
             sketch.dashed(start, end, blend(palette.MUTED, palette.PAPER, 0.35))
-        radius = max(radius_m * self._camera.pixel_per_m, sketch.width(4.0))
+        radius = max(radius_m * self.camera.pixel_per_m, sketch.width(4.0))
         for index, at in enumerate(path):
             colour = palette.GREEN if index < current else palette.ORANGE if index == current else palette.MUTED
             fill = 0.55 if index < current else 0.35 if index == current else 0.1
@@ -158,13 +138,13 @@ class FrameRenderer:
                 sketch.circle(at, sketch.width(2.5), colour)
 
     def _draw_trail(self, trail: FloatArray) -> None:
-        for index, (start, end) in enumerate(pairwise(self._camera.to_pixel(trail))):
+        for index, (start, end) in enumerate(pairwise(self.camera.to_pixel(trail))):
             colour = blend(self._head_colour, palette.PAPER, 0.15 + 0.5 * (index + 1) / (len(trail) - 1))
             self._sketch.capsule(start, end, self._sketch.width(2.0), colour)
 
     def _draw_robot(self, joints: FloatArray, kinds: NDArray[np.int64]) -> None:
-        sketch, pixels = self._sketch, self._camera.to_pixel(joints)
-        body = self._body_m * self._camera.pixel_per_m
+        sketch, pixels = self._sketch, self.camera.to_pixel(joints)
+        body = self._body_m * self.camera.pixel_per_m
         edge = sketch.width(1.5)
         for inset, tail, head in ((0.0, palette.INK, palette.INK), (2.0 * edge, palette.BODY, self._head_colour)):
             for index, (start, end) in enumerate(pairwise(pixels)):
@@ -190,7 +170,7 @@ class FrameRenderer:
             label = sketch.font.render(line, True, rgb(palette.INK))
             sketch.label(label, (x, y))
             y += round(1.15 * label.get_height())
-        y = int(self._camera.pixels[1]) - 12 * sketch.scale
+        y = int(self.camera.pixels[1]) - 12 * sketch.scale
         for kind in sorted(set(kinds[kinds != 0].tolist())):
             numbers = ", ".join(str(j + 1) for j in np.flatnonzero(kinds == kind))
             plural = "s" if "," in numbers else ""
@@ -236,35 +216,56 @@ class WorldView:
     def draw(self) -> NDArray[np.uint8]:
         """Return the present frame (H, W, 3)."""
         core, world = self._core, self._world
-        state, task = core.robot.state, core.task
-        point, time_s, head_xy = task.point(state)[world], float(state.time_s[world]), state.head_xy[world]
+        state = core.robot.state
+        point, time_s, head_xy = core.point_xy[world], float(state.time_s[world]), state.head_xy[world]
         if time_s < self._time_s:
             self._trail.clear()
-            self._renderer.cut()
+            self._renderer.camera.cut()
         if time_s != self._time_s:
             self._trail = [*self._trail[1 - _TRAIL_POINTS :], point.copy()]
         self._time_s = time_s
-        failed = core.robot.acting_kind()[world]
-        around = observe_surroundings(core, world)
-        contact, seen = "", None
-        if around is not None:
-            if around.features.size:
-                contact = f"   contact {float(np.hypot(*around.force_w[0].T).sum()):.0f} N"
-            seen = surroundings_at(around, 0, head_xy, state.link_angle[world, -1], core.spec)
-        text = [
-            f"{time_s:.1f} s",
-            f"progress {task.progress_m[world]:.2f} m   "
-            + (task.caption(world) or standing(int(task.index[world]), task.targets_xy[world], point)),
-            f"failed joints {np.count_nonzero(failed)}{contact}",
-        ]
-        return self._renderer.draw(
-            state.link_angle[world], head_xy, task.targets_xy[world], int(task.index[world]), np.array(self._trail),
-            failed, text, task.radius_m, seen,
-        )  # fmt: skip
+        failed = np.count_nonzero(core.robot.acting_kind()[world])
+        text = [f"{time_s:.1f} s", progress_text(core, world), f"failed joints {failed}"]
+        picture = picture_of(core, world, state.link_angle[world], head_xy, np.array(self._trail), text)
+        if picture.around is not None and picture.around.features.size:
+            force = float(np.hypot(*core.robot.state.contact_force[world].T).sum())
+            picture = picture._replace(text=[*text[:2], f"{text[2]}   contact {force:.0f} N"])
+        return self._renderer.draw(picture)
 
     def close(self) -> None:
         """Free the window or surface."""
         self._renderer.close()
+
+
+def ends_of(spec: ChainSpec, link_angle: FloatArray, head_xy: FloatArray) -> FloatArray:
+    """Return the ends of the links (N + 1, 2) [m], from the tail's tip to the head's tip.
+
+    ``link_angle`` (N,) [rad], world frame, tail first; ``head_xy`` (2,) [m] centre of the head link.
+    """
+    step = 2.0 * spec.links("link_half_length_m")[:, None] * np.stack([np.cos(link_angle), np.sin(link_angle)], axis=1)
+    tip = np.asarray(head_xy) + step[-1] / 2.0
+    ends = np.vstack([np.zeros(2), np.cumsum(step, axis=0)])
+    return np.asarray(tip + ends - ends[-1])
+
+
+def picture_of(
+    core: SnakeCore, world: int, link_angle: FloatArray, head_xy: FloatArray, trail_xy: FloatArray, text: Sequence[str]
+) -> Picture:
+    """Return the picture of one world now, its planar robot at ``link_angle`` (N,) [rad] and ``head_xy`` (2,) [m]."""
+    task, around = core.task, observe_surroundings(core, world)
+    seen = None if around is None else surroundings_at(around, 0, head_xy, float(link_angle[-1]), core.spec)
+    return Picture(
+        ends_of(core.spec, link_angle, head_xy), task.targets_xy[world], int(task.index[world]), trail_xy,
+        core.robot.acting_kind()[world], text, task.radius_m, seen,
+    )  # fmt: skip
+
+
+def progress_text(core: SnakeCore, world: int) -> str:
+    """Return as text how far the robot of one world has come, and what is next."""
+    task, scenery = core.task, core.task.scenery(world)
+    caption = "" if scenery is None else scenery.caption
+    where = caption or standing(int(task.index[world]), task.targets_xy[world], core.point_xy[world])
+    return f"progress {task.record['progress_m'][world]:.2f} m   {where}"
 
 
 def standing(reached: int, targets_xy: ArrayLike, point_xy: ArrayLike) -> str:

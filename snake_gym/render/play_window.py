@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from snake_gym.envs.core import SnakeCore
-from snake_gym.envs.recording import observe_surroundings
 from snake_gym.render import palette
+from snake_gym.render.frames import picture_of
 from snake_gym.render.palette import rgb
 from snake_gym.render.robot_window import SIZE, RobotWindow
 from snake_gym.render.sketch import Sketch
-from snake_gym.render.surroundings import surroundings_at
 from snake_gym.robot.spec import FloatArray
 
 _COLUMN, _GAUGE = 22.0, 64.0
@@ -35,19 +34,16 @@ class PlayWindow(RobotWindow):
         """Show the robot with link angles ``theta`` (N,) and head at ``head_xy`` (2,) [m], its ``selected`` joint (an
         index), a ``message`` below, and a ``panel`` of keys and what they do over the picture. ``ends_xy`` (N + 1, 2)
         [m] are the links' ends of a spatial robot, from above."""
-        core, task = self._core, self._core.task
-        around = observe_surroundings(core, 0)
-        seen = None if around is None else surroundings_at(around, 0, head_xy, float(theta[-1]), core.spec)
+        picture = picture_of(self._core, 0, theta, head_xy, trail, text)
+        if ends_xy is not None:
+            picture = picture._replace(ends_xy=ends_xy)
 
-        def draw_over(sketch: Sketch, joints: FloatArray) -> None:
+        def draw_over(sketch: Sketch) -> None:
             if ends_xy is None:
-                self._draw_range(sketch, joints, theta, selected)
+                self._draw_range(sketch, picture.ends_xy, theta, selected)
             self._draw_gauges(sketch, selected)
 
-        self.picture(
-            theta, head_xy, task.targets_xy[0], int(task.index[0]), trail, core.robot.acting_kind()[0], text, message,
-            panel, task.radius_m, seen, draw_over, ends_xy,
-        )  # fmt: skip
+        self.show_picture(picture, message, panel, draw_over)
 
     def _draw_range(self, sketch: Sketch, joints: FloatArray, theta: FloatArray, j: int) -> None:
         """Draw a ring, and the directions that the limits of joint ``j`` let the link ahead have."""

@@ -122,7 +122,7 @@ def draw_comparison(
     time_s: FloatArray, measured_joint: FloatArray, simulated_joint: FloatArray, reference: FloatArray,
     measured_xy: FloatArray, simulated_xy: FloatArray, title: str,
 ) -> bytes:  # fmt: skip
-    """Plot a run of the real robot beside its replay in simulation: joints over time, and the head's path.
+    """Plot a run of the real robot and its replay in simulation: joints over time, and the head's path.
 
     Args:
         time_s: (T + 1,).

@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from snake_gym.render import palette
-from snake_gym.render.frames import FrameRenderer, load_pygame
+from snake_gym.render.frames import FrameRenderer, Picture, load_pygame
 from snake_gym.render.palette import blend, rgb
 from snake_gym.render.sketch import Sketch
-from snake_gym.render.surroundings import Surroundings
 from snake_gym.robot.chain import ChainSpec, FloatArray
 
 SIZE = (960, 720)
@@ -38,18 +36,15 @@ class RobotWindow:
         """Wait until the next frame is due; return the time since the last one [s]."""
         return float(self._clock.tick(FPS)) / 1000.0
 
-    def picture(
-        self, theta: FloatArray, head_xy: FloatArray, targets: ArrayLike, current: int, trail: FloatArray,
-        failed: ArrayLike, text: Sequence[str], message: str, panel: Sequence[tuple[str, str]], radius_m: float = 0.1,
-        seen: Surroundings | None = None, over: Callable[[Sketch, FloatArray], None] | None = None,
-        ends_xy: FloatArray | None = None,
+    def show_picture(
+        self, picture: Picture, message: str, panel: Sequence[tuple[str, str]],
+        over: Callable[[Sketch], None] | None = None,
     ) -> None:  # fmt: skip
-        """Show the robot as ``FrameRenderer.paint`` paints it, a ``message`` below, and a ``panel`` of keys and what
-        they do over the picture."""
+        """Show the picture, what ``over`` draws on it, a ``message`` below, and a ``panel`` of keys and their use."""
 
-        def draw_over(sketch: Sketch, joints: FloatArray) -> None:
+        def draw_over(sketch: Sketch) -> None:
             if over is not None:
-                over(sketch, joints)
+                over(sketch)
             width, height = self.camera.pixels.tolist()
             if message:
                 label = sketch.font.render(message, True, rgb(palette.VERMILION))
@@ -57,10 +52,7 @@ class RobotWindow:
             if panel:
                 self._draw_panel(sketch, panel)
 
-        frame = self._renderer.paint(
-            theta, head_xy, targets, current, trail, failed, text, radius_m, seen, over=draw_over, ends_xy=ends_xy
-        )
-        self._window.blit(frame, (0, 0))
+        self._window.blit(self._renderer.paint(picture, draw_over), (0, 0))
         self.pygame.display.flip()
 
     def png(self) -> bytes:

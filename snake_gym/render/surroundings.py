@@ -29,7 +29,7 @@ class Surroundings(NamedTuple):
     route_xy: FloatArray
     """(r, 2) [m] route to the goal."""
     aim_xy: FloatArray
-    """(2,) [m] point that the robot is told to go to."""
+    """(2,) [m] point to go to."""
     beam_start_xy: FloatArray
     """(2,) [m] position of the scanner."""
     beam_end_xy: FloatArray

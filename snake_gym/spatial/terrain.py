@@ -7,7 +7,7 @@ robot begins wound around it, and the way that counts is the height that its cen
 from __future__ import annotations
 
 from dataclasses import field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -24,7 +24,7 @@ from snake_gym.spatial.ground import GroundSpec, field_heights
 from snake_gym.spatial.kinematics import wind_pose
 from snake_gym.spatial.spec import SpatialSpec
 from snake_gym.spatial.waypoints import SpatialEnvConfig, SpatialWaypoints
-from snake_gym.tasks.task import BoolArray, Start, Task
+from snake_gym.tasks.task import BoolArray, NewEpisodes, Start, Step, Task
 from snake_gym.tasks.waypoints import PAPER_TARGETS, CourseConfig
 
 TerrainKind = Literal["flat", "grass", "rocks", "steps", "gaps", "pole"]
@@ -124,36 +124,31 @@ class Terrain(SpatialWaypoints):
     columns = (*SpatialWaypoints.columns, "ground")
 
     def __init__(self, config: TerrainConfig, spec: SpatialSpec, n_worlds: int) -> None:
+        super().__init__(config.course, n_worlds, config.reward)
         self._made: FloatArray = np.full((n_worlds, 5), np.nan)
         """(W, 5) kind, seed and heights of the ground that the physics has."""
-        super().__init__(config.course, n_worlds, config.reward)
+        self.n_random += 2
         self.columns = (*self.columns, "ground")
         self._terrain, self._spec, self.reach_m = config, spec, config.course_reach_m(spec)
-        self.kind: NDArray[np.int64] = np.zeros(n_worlds, np.int64)
+        self.kind: NDArray[np.int64] = self.keep("ground_kind", 0)
         """(W,) kind of ground, the place in ``KINDS``."""
-        self.seed: NDArray[np.int64] = np.zeros(n_worlds, np.int64)
+        self.seed: NDArray[np.int64] = self.keep("ground_seed", 0)
         """(W,) seed of its heights."""
-        self.heights: FloatArray = np.zeros((n_worlds, 3))
+        self.heights: FloatArray = self.keep("ground_heights", 0.0, 3)
         """(W, 3) [m] of rough ground, steps and gaps."""
-        self.height: FloatArray = np.zeros(n_worlds)
+        self.height: FloatArray = self.keep("ground_height", 0.0)
         """(W,) [m] height of the centre of mass after the last step; counts on poles."""
+        self.scenario |= {"ground_kind": self.kind, "ground_seed": self.seed}
 
-    @property
-    def n_random(self) -> int:
-        return super().n_random + 2
-
-    def follow(self, config: Any) -> None:
-        super().follow(config)
-        self._terrain = config
-
-    def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: Any) -> Start:
-        """New grounds and courses; see ``Task``."""
-        terrain = self._terrain
-        drawn = np.floor(u[:, -2] * len(terrain.kinds)).astype(np.int64)
+    def begin(self, new: NewEpisodes) -> Start:
+        """New grounds and courses."""
+        terrain, rows = new.config, new.rows
+        drawn = np.floor(new.u[:, -2] * len(terrain.kinds)).astype(np.int64)
         self.kind[rows] = np.array([KINDS.index(kind) for kind in terrain.kinds])[drawn]
-        self.seed[rows] = (u[:, -1] * _SEEDS).astype(np.int64)
+        self.seed[rows] = (new.u[:, -1] * _SEEDS).astype(np.int64)
         self.heights[rows] = (terrain.rough_m, terrain.step_m, terrain.gap_m)
-        return super().begin(joint_angle, heading, u[:, :-2], rows)
+        self.restored()
+        return super().begin(new)._replace(placed=partial(self._placed, rows))
 
     def _lay(self, world: int) -> None:
         """Give the robots' physics the ground of a world."""
@@ -164,7 +159,7 @@ class Terrain(SpatialWaypoints):
         robot.lay_heights(world, _heights(config.field(kind, int(self.seed[world]))))
         robot.move_shape(world, "pole_1", np.array((0.0, 0.0, 5.0) if kind == "pole" else AWAY))
 
-    def placed(self, rows: NDArray[np.int64]) -> None:
+    def _placed(self, rows: NDArray[np.int64]) -> None:
         """Wind the robots of poles around them, after all were placed on the ground."""
         robot: Any = self.robot
         wound = rows[self.kind[rows] == KINDS.index("pole")]
@@ -180,37 +175,26 @@ class Terrain(SpatialWaypoints):
             robot.set_pose(*many, mask)
         self.height[rows] = robot.state.centre_z[rows]
 
-    def evaluate(
-        self, before_xy: FloatArray, state: Any, action: FloatArray, work_j: FloatArray, live: BoolArray
-    ) -> tuple[dict[str, FloatArray], BoolArray]:
+    def evaluate(self, step: Step) -> tuple[dict[str, FloatArray], BoolArray]:
+        state, live = step.state, step.live
         on_pole = self.kind == KINDS.index("pole")
-        terms, complete = super().evaluate(before_xy, state, action, work_j, live & ~on_pole)
+        terms, complete = super().evaluate(step._replace(live=live & ~on_pole))
         climbed = np.where(live & on_pole, state.centre_z - self.height, 0.0)
         np.copyto(self.height, state.centre_z, where=live)
         self.record["progress_m"] += climbed
         up = live & on_pole & (self.record["progress_m"] >= self._terrain.climb_m)
-        terms["progress"] = terms["progress"] + climbed
-        terms["target"] = terms["target"] + up
-        terms["effort"] = (action * action).sum(axis=1) * live
-        terms["energy"] = work_j * live
+        terms |= {"progress": terms["progress"] + climbed, "target": terms["target"] + up, **step.efforts()}
         self.index[up] = self.n_targets
+        self.record["targets_reached"][up], self.record["is_success"][up] = self.n_targets, True
         left = live & (np.abs(state.centre_xy).max(axis=1) > 0.5 * self._terrain.size_m)
         return terms, complete | up | left
 
     def signals(self) -> dict[str, FloatArray]:
         return {**super().signals(), "ground": self.kind.astype(np.float64)}
 
-    def scenario(self) -> dict[str, NDArray[Any]]:
-        return {**super().scenario(), "ground_kind": self.kind.copy(), "ground_seed": self.seed.copy()}
-
-    def state_arrays(self) -> dict[str, NDArray[Any]]:
-        own = {"kind": self.kind, "seed": self.seed, "heights": self.heights, "height": self.height}
-        return {**super().state_arrays(), **{f"ground_{name}": values for name, values in own.items()}}
-
     def restored(self) -> None:
-        """The goal, and the grounds of worlds that have another one than the physics."""
-        super().restored()
-        if not hasattr(self, "robot"):  # in the making
+        """Lay the grounds of worlds that have another one than the physics; a real robot lies on its own."""
+        if not hasattr(self, "robot"):
             return
         wanted = np.column_stack([self.kind, self.seed, self.heights])
         for world in np.flatnonzero((wanted != self._made).any(axis=1)):

@@ -46,7 +46,7 @@ def head_height(seen: Seen) -> FloatArray:
 
 @register_column(
     "gait_mode", "1", "1 for the mode that the controller below the policy is in, 0 for the others",
-    lambda layout: len(MODES) * ("mode" in layout.told), needs="a controller with modes below the policy",
+    lambda layout: len(MODES) * ("mode" in layout.controller_signals), needs="a controller with modes below the policy",
 )  # fmt: skip
 def gait_mode(seen: Seen) -> FloatArray:
     return (seen.signals["mode"][:, None] == np.arange(len(MODES))).astype(np.float64)

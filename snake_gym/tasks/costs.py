@@ -1,4 +1,4 @@
-"""Costs: how far a step goes beyond what a robot should be put to, told beside the reward (constrained learning).
+"""Costs of steps that strain the robot, apart from the reward (constrained learning).
 
 The convention is that of Safety-Gymnasium (Ji et al. 2023): every step, ``info["cost"]`` is the sum of the costs that
 are on, and ``info["cost/<name>"]`` is each of them. A cost is in [0, 1], and 0 where nothing is wrong; it is never part
@@ -33,7 +33,7 @@ COST_NOTES = {
 
 
 class CostConfig(Settings):
-    """Thresholds of the costs, each in [0, 1] and told in `info`; null: this one is off. See `cost/<name>` there."""
+    """Thresholds of the costs, each of them in [0, 1] and in `info` as `cost/<name>`; null: this one is off."""
 
     joint_limit_share: PositiveShare | None = None
     """Cost joint_limit: share of a joint's limit, which is the smaller of joint_limit_rad and joint_stop_rad."""
@@ -42,7 +42,7 @@ class CostConfig(Settings):
     contact_force_n: Positive | None = None
     """Cost contact_force: force on a link."""
     heat_share: PositiveShare | None = None
-    """Cost heat: share of the heat that a motor comes to which gives its torque limit for good."""
+    """Cost heat: share of the heat at continuous full torque."""
     heating_s: Positive = HEATING_S
     """Time constant with which a motor's heat follows (torque / torque limit)^2; it begins cold."""
 
@@ -62,7 +62,7 @@ class Costs:
         self.values: dict[str, FloatArray] = {name: np.zeros(robot.n_worlds) for name in config.names}
         """Costs of the last step (W,), by name."""
         self.heat: FloatArray = np.zeros((robot.n_worlds, spec.n_joints))
-        """Heat of each motor (W, J), as a share of that which its torque limit brings for good."""
+        """Heat of each motor (W, J); 1: that of continuous full torque."""
         loads = [name for name in ("torque", "heat") if name in config.names]
         if loads:
             if not np.isfinite(spec.joints("actuator.torque_limit_nm")).all():

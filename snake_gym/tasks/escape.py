@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -26,13 +26,13 @@ from snake_gym.physics.state import ChainState
 from snake_gym.robot.measurement import chain_angles, head_angle_for
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.tasks.obstacle_field import AmongObstaclesConfig, GoalConfig, ObstacleField, robot_extent
-from snake_gym.tasks.task import BoolArray, Record, Start, Task
+from snake_gym.tasks.task import BoolArray, NewEpisodes, Record, Start, Task
 
 _BEYOND = 1.5
 """Way that a route goes on beyond the distance at which the robot is out, in robot lengths."""
 
 
-class WayOutConfig(Settings):
+class ExitConfig(Settings):
     """When the robot is out, and what is shown of the way."""
 
     distance_m: Positive | None = None
@@ -58,7 +58,23 @@ class EscapeConfig(AmongObstaclesConfig):
     """
 
     field: ThicketConfig = dataclasses.field(default_factory=ThicketConfig)
-    goal: WayOutConfig = dataclasses.field(default_factory=WayOutConfig)
+    goal: ExitConfig = dataclasses.field(default_factory=ExitConfig)
+
+    def make_maker(self, spec: RobotSpec) -> ThicketMaker:
+        try:
+            spec.check_among_obstacles()
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        wanted, half = self.goal.distance_m, 0.5 * spec.length_m
+        if wanted is not None and wanted < half:
+            raise ConfigError(
+                f"goal.distance_m is {wanted:g}; expected at least half the robot's length, {half:g}: it would be out "
+                "where it begins"
+            )
+        extent = robot_extent(spec, self.start.amplitude_rad, self.start.phase_shift_rad, "head")
+        thicket = self.field.radius_m or extent.length_m
+        end_m = max(wanted or thicket, thicket) + _BEYOND * extent.length_m
+        return ThicketMaker(self.field, extent, spec.n_links, end_m)
 
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
         return Escape(self, spec, n_worlds)
@@ -70,51 +86,24 @@ class Escape(ObstacleField):
     records = {  # noqa: RUF012
         **ObstacleField.records,
         "time_to_goal_s": Record("s", "when all of the robot was out; inf until then", math.inf),
-    }
-    further_infos = {  # noqa: RUF012
-        **ObstacleField.further_infos,
-        "is_success": ("bool", "all of the robot is out of the thicket"),
+        "is_success": Record("bool", "all of the robot is out of the thicket", False),
     }
 
     def __init__(self, config: EscapeConfig, spec: RobotSpec, n_worlds: int) -> None:
-        start, goal = config.start, config.goal
-        try:
-            spec.check_among_obstacles()
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
-        if goal.distance_m is not None and goal.distance_m < 0.5 * spec.length_m:
-            raise ConfigError(
-                f"goal.distance_m is {goal.distance_m:g}; expected at least half the robot's length, "
-                f"{0.5 * spec.length_m:g}: it would be out where it begins"
-            )
-        extent = robot_extent(spec, start.amplitude_rad, start.phase_shift_rad, "head")
-        self._wanted_m = goal.distance_m
-        shown = GoalConfig(guidance=goal.guidance, lookahead_m=goal.lookahead_m, tracked_point="head")
-        longest = config.randomisation.longest_link()
-        super().__init__(config.field, shown, config.reward, spec, extent, n_worlds, longest)
-
-    @property
-    def distance_m(self) -> float:
+        super().__init__(config, spec, n_worlds, GoalConfig.radius_m, "head")
+        wanted = config.goal.distance_m
+        self.distance_m = float(self.maker.radius_m if wanted is None else wanted)
         """Distance from the middle beyond which the robot is out."""
-        return float(self.maker.radius_m if self._wanted_m is None else self._wanted_m)
 
-    def make_maker(self, field: ThicketConfig) -> ThicketMaker:
-        length = self._extent.length_m
-        out_m = field.radius_m or length
-        end_m = max(self._wanted_m or out_m, out_m) + _BEYOND * length
-        return ThicketMaker(field, self._extent, self._spec.n_links, end_m)
-
-    def draw_fields(
-        self, joint_angle: FloatArray, heading: FloatArray, rngs: Iterable[np.random.Generator], rows: Any
-    ) -> tuple[Start, Iterable[Field]]:
-        head_angle = head_angle_for(joint_angle, heading)
-        ends = self.link_ends(chain_angles(joint_angle, head_angle), np.zeros((rows.size, 2)), rows)
+    def draw_fields(self, new: NewEpisodes, rngs: Sequence[np.random.Generator]) -> tuple[Start, Iterable[Field]]:
+        head_angle = head_angle_for(new.joint_angle, new.heading)
+        ends = self.link_ends(chain_angles(new.joint_angle, head_angle), np.zeros((new.rows.size, 2)), new.rows)
         centre = 0.5 * (ends[:, :-1] + ends[:, 1:])
         body = ends - centre.mean(axis=1)[:, None]
         n_points = self.routes.xy.shape[1]
         fields = (
             self.maker.make(rng, one, ahead, n_points)
-            for rng, one, ahead in zip(rngs, body, heading.tolist(), strict=True)
+            for rng, one, ahead in zip(rngs, body, new.heading.tolist(), strict=True)
         )
         return Start(0.5 * (body[:, -2] + body[:, -1]), head_angle), fields
 

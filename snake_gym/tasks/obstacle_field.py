@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Settings
 from snake_gym.config.settings import Positive
@@ -30,12 +30,10 @@ from snake_gym.physics.state import ChainState, Obstacles
 from snake_gym.robot.measurement import Goal, centre_offset, chain_angles, head_angle_for
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.sensors import ContactSensorConfig, RangeScanConfig, SensorSuite
-from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task
+from snake_gym.tasks.task import BoolArray, EnvConfig, NewEpisodes, Point, Record, Scenery, Start, Step, Task
 
 _REACH_M = 0.5
 """How far along the route the nearest place is looked for, from the last one on."""
-_OBSTACLE = "obstacle/"
-"""The names of the obstacles' arrays in a state begin with it."""
 _PHASES = 64
 """Moments of the wave that the robot's width is taken from."""
 _LEVELS = 32
@@ -72,11 +70,21 @@ class FieldRewardConfig(Settings):
 
 
 class AmongObstaclesConfig(EnvConfig):
-    """Settings of every task among obstacles: their field and the goal belong to the task."""
+    """Settings of every task among obstacles; those of ``field`` and ``goal`` are the task's own."""
 
     reward: FieldRewardConfig = dataclasses.field(default_factory=FieldRewardConfig)
     contact_sensor: ContactSensorConfig = dataclasses.field(default_factory=ContactSensorConfig)
     range_scan: RangeScanConfig = dataclasses.field(default_factory=RangeScanConfig)
+
+    @abstractmethod
+    def make_maker(self, spec: RobotSpec) -> Any:
+        """What makes fields with these settings. Raises ConfigError where the robot does not fit in them."""
+
+    def load_robot(self) -> RobotSpec:
+        """The robot's specification, checked against the other settings, the field among them."""
+        spec = super().load_robot()
+        self.make_maker(spec)
+        return spec
 
     def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
         return SensorSuite(
@@ -106,11 +114,13 @@ class ObstacleFieldConfig(AmongObstaclesConfig):
     field: FieldConfig = dataclasses.field(default_factory=FieldConfig)
     goal: GoalConfig = dataclasses.field(default_factory=GoalConfig)
 
-    def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
+    def make_maker(self, spec: RobotSpec) -> FieldMaker:
         start = self.start
         extent = robot_extent(spec, start.amplitude_rad, start.phase_shift_rad, self.goal.tracked_point)
-        longest = self.randomisation.longest_link()
-        return ObstacleField(self.field, self.goal, self.reward, spec, extent, n_worlds, longest)
+        return FieldMaker(self.field, extent)
+
+    def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
+        return ObstacleField(self, spec, n_worlds, self.goal.radius_m, self.goal.tracked_point)
 
 
 def robot_extent(spec: RobotSpec, amplitude_rad: float, phase_shift_rad: float, tracked_point: str) -> RobotExtent:
@@ -136,13 +146,11 @@ def robot_extent(spec: RobotSpec, amplitude_rad: float, phase_shift_rad: float, 
 
 
 class ObstacleField(Task):
-    """Fields, routes and progress of W worlds; ``extent`` is the robot's size at the start and under way.
-
-    ``longest_link``: largest factor by which a link may be longer than the specification's.
-    """
+    """Fields, routes and progress of W worlds, in which a robot is done within ``radius_m`` of the goal."""
 
     stream = "obstacles"
     score = "is_success"
+    n_random = 1
     records = {  # noqa: RUF012
         "progress_m": Record("m", "way made along the route so far"),
         "time_to_goal_s": Record("s", "when the goal was reached; inf until then", math.inf),
@@ -151,30 +159,20 @@ class ObstacleField(Task):
         "contact_time_s": Record("s", "time with at least one contact so far, in whole steps"),
         "contact_impulse_ns": Record("N s", "contact forces of all links over time so far"),
         "penetration_m": Record("m", "deepest penetration into an obstacle so far"),
-    }
-    further_infos = {  # noqa: RUF012
-        "route_m": ("m", "length of the route"),
-        "is_success": ("bool", "the goal has been reached"),
+        "route_m": Record("m", "length of the route"),
+        "is_success": Record("bool", "the goal has been reached", False),
     }
 
-    def __init__(
-        self,
-        field: Any,
-        goal: GoalConfig,
-        reward: FieldRewardConfig,
-        spec: RobotSpec,
-        extent: RobotExtent,
-        n_worlds: int,
-        longest_link: float = 1.0,
-    ) -> None:
-        super().__init__(reward, n_worlds, 1, goal.radius_m, goal.tracked_point)
-        self.config = goal
-        self._spec, self._extent = spec, extent
-        self._makers: dict[Any, Any] = {}
-        self.maker = self._maker_of(field)
+    def __init__(self, config: Any, spec: RobotSpec, n_worlds: int, radius_m: float, tracked_point: Point) -> None:
+        super().__init__(config.reward, n_worlds, 1, radius_m, tracked_point)
+        field, goal = config.field, config.goal
+        self.guidance: Literal["route", "goal"] = goal.guidance
+        self.moves_target = self.guidance == "goal"
+        self.maker: Any = config.make_maker(spec)
+        self._makers, self._spec = {field: self.maker}, spec
         half_length, radius = spec.links("link_half_length_m").max(), spec.links("link_radius_m").max()
         skin = float(half_length)
-        self._grid_reach_m = float(longest_link * half_length + radius) + skin
+        self._grid_reach_m = float(config.randomisation.longest_link() * half_length + radius) + skin
         bounds = self.maker.bounds
         for level in range(_LEVELS):  # room for the easiest fields that there are
             with suppress(ConfigError):
@@ -182,120 +180,74 @@ class ObstacleField(Task):
                 break
         self._arrays = empty_arrays(n_worlds, bounds.with_ends(), self._grid_reach_m, skin)
         self.obstacles: Obstacles = Obstacles(*self._arrays)
-        self.n_features = np.zeros(n_worlds, np.int64)
         self.routes = Routes(n_worlds, self.maker.route_points)
-        self.shown_m: FloatArray = np.zeros(n_worlds)
+        self.n_features = self.keep("n_features", 0)
+        self.shown_m: FloatArray = self.keep("shown_m", 0.0)
         """(W,) [m] arc length nearest to the measured point; ``progress_m`` is that of the true one."""
+        named = self.obstacles._asdict().items()
+        self.arrays |= {f"obstacle/{name}": values for name, values in named if isinstance(values, np.ndarray)}
+        self.arrays["route_xy"] = self.routes.xy
+        self.scenario = {"obstacles": self.obstacles.feature, "route_xy": self.routes.xy}
         self._dt_s = spec.control_dt_s
         self._lookahead_m = spec.length_m / 3.0 if goal.lookahead_m is None else goal.lookahead_m
-        self._goal = Goal(np.zeros((n_worlds, 2)), np.ones(n_worlds, bool))
 
-    @property
-    def n_random(self) -> int:
-        return 1
-
-    def make_maker(self, field: Any) -> Any:
-        """Return what makes the fields of these settings."""
-        return FieldMaker(field, self._extent)
-
-    def follow(self, config: EnvConfig) -> None:
-        self.maker = self._maker_of(config.field)  # type: ignore[attr-defined]
-
-    def _maker_of(self, field: Any) -> Any:
-        if field not in self._makers:
-            self._makers[field] = self.make_maker(field)
-        return self._makers[field]
-
-    def draw_fields(
-        self, joint_angle: FloatArray, heading: FloatArray, rngs: Iterable[np.random.Generator], rows: Any
-    ) -> tuple[Start, Iterable[Field]]:
-        """Return where the robots of ``rows`` start and their new fields, each by its generator; see ``begin``."""
-        fields = (self.maker.make(rng, (0.0, 0.0), ahead) for rng, ahead in zip(rngs, heading.tolist(), strict=True))
-        return Start(np.zeros((rows.size, 2)), head_angle_for(joint_angle, heading)), fields
-
-    def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
-        rngs = (np.random.default_rng(int(number * 2.0**53)) for number in u[:, 0].tolist())
-        start, fields = self.draw_fields(joint_angle, heading, rngs, rows)
+    def begin(self, new: NewEpisodes) -> Start:
+        rows = new.rows
+        if new.config.field not in self._makers:
+            self._makers[new.config.field] = new.config.make_maker(self._spec)
+        self.maker = self._makers[new.config.field]
+        rngs = [np.random.default_rng(int(number * 2.0**53)) for number in new.u[:, 0].tolist()]
+        start, fields = self.draw_fields(new, rngs)
         for world, field in zip(rows.tolist(), fields, strict=True):
             write_world(self._arrays, world, with_ends(field.features), self._grid_reach_m)
             self.n_features[world] = len(field.features)
             self.routes.xy[world] = field.route
             self.targets_xy[world, 0] = field.goal_xy
         self.routes.restored(rows)
-        self.restart(rows)
-        self.shown_m[rows] = 0.0
+        self.record["route_m"][rows] = self.routes.length_m[rows]
         return start
 
-    def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
-        """Move the target that is shown along the route."""
-        if self.config.guidance == "route":
-            self.shown_m[rows] = self.routes.nearest(measured_xy, self.shown_m[rows], _REACH_M, rows)
-        self._show(rows)
-
-    @property
-    def target_moves(self) -> bool:
-        return self.config.guidance != "route" and super().target_moves
-
-    def move_target(self, world: int, xy: Any) -> None:
-        """Move the goal, where it is shown itself; a route leads to where it was."""
-        if self.config.guidance == "route":
-            raise ConfigError("the target is a place on the route; goal.guidance=goal makes it one that can be moved")
-        super().move_target(world, xy)
+    def draw_fields(self, new: NewEpisodes, rngs: Sequence[np.random.Generator]) -> tuple[Start, Iterable[Field]]:
+        """Return where the robots of new episodes start, and their fields, each by its generator."""
+        ahead = zip(rngs, new.heading.tolist(), strict=True)
+        start = Start(np.zeros((new.rows.size, 2)), head_angle_for(new.joint_angle, new.heading))
+        return start, (self.maker.make(rng, (0.0, 0.0), heading) for rng, heading in ahead)
 
     def has_reached(self, state: ChainState, point: FloatArray) -> BoolArray:
-        """Return which robots (W,), whose tracked points are ``point`` (W, 2) [m], have done what they are to do."""
+        """Return which robots (W,) with tracked points ``point`` (W, 2) [m] are done."""
         gap = self.targets_xy[:, 0] - point
         return np.hypot(gap[:, 0], gap[:, 1]) <= self.radius_m
 
-    def evaluate(
-        self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
-    ) -> tuple[dict[str, FloatArray], BoolArray]:
-        point = self.point(state)
+    def evaluate(self, step: Step) -> tuple[dict[str, FloatArray], BoolArray]:
+        record, state, point, live = self.record, step.state, step.point_xy, step.live
         going = live & (self.index == 0)
-        made = np.where(going, self.routes.nearest(point, self.progress_m, _REACH_M) - self.progress_m, 0.0)
+        progress = record["progress_m"]
+        made = np.where(going, self.routes.nearest(point, progress, _REACH_M) - progress, 0.0)
         reached = going & self.has_reached(state, point)
         self.index[reached] = 1
         force = np.hypot(state.contact_force[..., 0], state.contact_force[..., 1]).sum(axis=1) * live
-        record = self.record
-        record["progress_m"] += made
+        progress += made
+        record["is_success"][reached] = True
         record["time_to_goal_s"][reached] = state.time_s[reached]
         record["contact_force_n"][:], record["n_contacts"][:] = force, state.n_contacts * live
         record["contact_time_s"] += self._dt_s * (record["n_contacts"] > 0.0)
         record["contact_impulse_ns"] += self._dt_s * force
         np.maximum(record["penetration_m"], state.penetration_m, out=record["penetration_m"], where=live)
-        terms = {
-            "progress": made,
-            "goal": reached.astype(np.float64),
-            "effort": (action * action).sum(axis=1) * live,
-            "energy": work_j * live,
-            "contact": force,
-        }
+        terms = {"progress": made, "goal": reached.astype(np.float64), **step.efforts(), "contact": force}
         return terms, self.index > 0
 
-    def infos(self) -> dict[str, NDArray[Any]]:
-        return {**super().infos(), "route_m": self.routes.length_m.copy()}
+    def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
+        """Move the target that is shown along the route."""
+        if self.guidance == "route":
+            self.shown_m[rows] = self.routes.nearest(measured_xy, self.shown_m[rows], _REACH_M, rows)
 
-    def scenario(self) -> dict[str, NDArray[Any]]:
-        return {"obstacles": self.obstacles.feature.copy(), "route_xy": self.routes.xy.copy()}
+    def goal(self) -> Goal:
+        if self.guidance == "goal":
+            return super().goal()
+        return Goal(self.routes.place(self.shown_m + self._lookahead_m), self.index == 0)
 
-    def scenery(self, world: int) -> Scenery | None:
+    def scenery(self, world: int) -> Scenery:
         return Scenery(self.obstacles.feature[world, : self.n_features[world]].copy(), self.routes.xy[world].copy())
-
-    def state_arrays(self) -> dict[str, NDArray[Any]]:
-        obstacles = {_OBSTACLE + name: v for name, v in self.obstacles._asdict().items() if isinstance(v, np.ndarray)}
-        return {
-            **super().state_arrays(), "n_features": self.n_features, "route_xy": self.routes.xy,
-            "shown_m": self.shown_m, **obstacles,
-        }  # fmt: skip
 
     def restored(self) -> None:
         self.routes.restored()
-        self._show(slice(None))
-
-    def _show(self, rows: Any) -> None:
-        target = self._goal.target_xy_w.copy()
-        if self.config.guidance == "route":
-            target[rows] = self.routes.place(self.shown_m[rows] + self._lookahead_m, rows)
-        else:
-            target[rows] = self.targets_xy[rows, 0]
-        self._goal = Goal(target, self.index == 0)

@@ -18,7 +18,6 @@ from dataclasses import field, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from snake_gym.config import Settings
@@ -26,11 +25,10 @@ from snake_gym.config.settings import Limit, Positive, PositiveShare
 from snake_gym.interface.mirror import SAME, TURNED
 from snake_gym.interface.observations import Seen, register_column, sin_cos
 from snake_gym.obstacles.polyline import Routes
-from snake_gym.physics.state import ChainState
 from snake_gym.robot.measurement import Goal, head_angle_for, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.tasks.paths import PathConfig, PathMaker
-from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task
+from snake_gym.tasks.task import BoolArray, EnvConfig, NewEpisodes, Point, Record, Scenery, Start, Step, Task
 
 MOST_PREVIEWS = 8
 _REACH_M = 0.5
@@ -156,6 +154,7 @@ class PathFollow(Task):
 
     stream = "path"
     columns = ("cross_track", *PREVIEWS, "behind_schedule")
+    moves_target = False
     records = {  # noqa: RUF012
         "progress_m": Record("m", "path passed within the tolerance so far, at most the schedule's way"),
         "passed_m": Record("m", "path passed within the tolerance so far"),
@@ -168,10 +167,10 @@ class PathFollow(Task):
         "schedule_error_m": Record("m", "way ahead of the schedule now, negative behind; 0 without a wanted speed"),
         "mean_schedule_error_m": Record("m", "mean size of the schedule error so far"),
         "time_to_goal_s": Record("s", "when the end was reached; inf until then", math.inf),
-    }
-    further_infos = {  # noqa: RUF012
-        "route_m": ("m", "length of the path"),
-        "is_success": ("bool", "`follow.success_share` of the path is passed, near enough to it (`follow.success_*`)"),
+        "route_m": Record("m", "length of the path"),
+        "is_success": Record(
+            "bool", "`follow.success_share` of the path is passed, near enough to it (`follow.success_*`)", False
+        ),
     }
 
     def __init__(
@@ -182,7 +181,10 @@ class PathFollow(Task):
         self._lookahead_m = spec.length_m / 3.0 if follow.lookahead_m is None else follow.lookahead_m
         self._preview_m: Sequence[float] = follow.preview_m
         self.maker = PathMaker(path, _REACH_M + max(self._lookahead_m, *follow.preview_m, 0.0))
+        self.n_random = self.maker.n_random
         self.routes = Routes(n_worlds, self.maker.n_route)
+        self.arrays["path_xy"] = self.routes.xy
+        self.scenario = {"path_xy": self.routes.xy[:, : self.maker.n_points]}
         self.length_m = self.maker.length_m
         """[m] of the path, without its run-out."""
         self._reach_m = min(_REACH_M, 0.25 * self.length_m)
@@ -192,30 +194,51 @@ class PathFollow(Task):
         if path.is_closed:
             self._lookahead_m = min(self._lookahead_m, self.length_m)
             self._preview_m = [min(way, self.length_m) for way in follow.preview_m]
-        self.shown_m: FloatArray = np.zeros(n_worlds)
-        """(W,) [m] arc length nearest to the measured point, past an open path's end the way beyond it besides;
-        ``arc_m`` is that of the true one."""
-        self.steps = np.zeros(n_worlds, np.int64)
+        self.shown_m: FloatArray = self.keep("shown_m", 0.0)
+        """(W,) [m] arc length nearest to the measured point, past an open path's end plus the way beyond it; ``arc_m``
+        is that of the true point."""
+        self.steps = self.keep("steps", 0)
         self.commands_speed = follow.speed_m_s is not None
         schedule = ("behind_schedule",) if self.commands_speed else ()
         self.columns = ("cross_track", *PREVIEWS[: len(follow.preview_m)], *schedule)
-        self.restored()
 
-    @property
-    def n_random(self) -> int:
-        return self.maker.n_random
+    def begin(self, new: NewEpisodes) -> Start:
+        """New paths from the origin; the mean of the link angles is ``heading``."""
+        self.routes.xy[new.rows] = self.maker.make(new.config.path, new.heading, new.u)
+        self.routes.restored(new.rows)
+        self.record["route_m"][new.rows] = self.length_m
+        return Start(np.zeros((new.rows.size, 2)), head_angle_for(new.joint_angle, new.heading))
 
-    def follow(self, config: PathFollowConfig) -> None:
-        self.maker.config = config.path
+    def evaluate(self, step: Step) -> tuple[dict[str, FloatArray], BoolArray]:
+        record, point, time_s = self.record, step.point_xy, step.state.time_s
+        going = step.live & (self.index == 0)
+        near = self.routes.nearest(point, record["arc_m"], self._reach_m, most_m=self._most_m)
+        found = np.where(going, near, record["arc_m"])
+        arc = np.where(self._is_end(found), self.length_m, found)
+        error = _signed_distance(point - self.routes.place(found), self.routes.tangent(found))
+        self.steps += going
+        self._note(record, going, time_s, arc, error)
 
-    def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
-        """New paths from the origin; the mean of the link angles is ``heading``. See ``Task``."""
-        self.routes.xy[rows] = self.maker.make(heading, u)
-        self.routes.restored(rows)
-        self.restart(rows)
-        self.shown_m[rows] = 0.0
-        self.steps[rows] = 0
-        return Start(np.zeros((rows.size, 2)), head_angle_for(joint_angle, heading))
+        new = arc - record["furthest_m"]
+        share = self._share_near(step.before_xy, point, record["furthest_m"], new)
+        record["passed_m"] += np.where(going, share * np.maximum(new, 0.0), 0.0)
+        record["furthest_m"] += np.where(going, np.maximum(new, 0.0), 0.0)
+        progress = np.minimum(record["passed_m"], record["schedule_m"]) if self.commands_speed else record["passed_m"]
+        made = progress - record["progress_m"]
+        record["progress_m"][:] = progress
+
+        ended = going & (arc >= self.length_m)
+        self.index[ended] = 1
+        record["time_to_goal_s"][ended] = time_s[ended]
+        passed = record["passed_m"] >= self.config.success_share * self.length_m
+        record["is_success"][:] = passed & (record["rms_cross_track_m"] <= self.config.success_rms_m)
+        terms = {
+            "progress": made,
+            "cross_track": np.abs(error) * going,
+            "schedule": np.abs(record["schedule_error_m"]) * going,
+            **step.efforts(),
+        }
+        return terms, self.index > 0
 
     def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
         """Move the target that is shown along the path."""
@@ -226,39 +249,30 @@ class PathFollow(Task):
             beyond = np.clip((gap * self.routes.tangent(found, rows)).sum(axis=1), 0.0, self._reach_m)
             found += np.where(self._is_end(found), beyond, 0.0)
         self.shown_m[rows] = found
-        self._show()
 
-    def evaluate(
-        self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
-    ) -> tuple[dict[str, FloatArray], BoolArray]:
-        record, point = self.record, self.point(state)
-        going = live & (self.index == 0)
-        near = self.routes.nearest(point, record["arc_m"], self._reach_m, most_m=self._most_m)
-        found = np.where(going, near, record["arc_m"])
-        arc = np.where(self._is_end(found), self.length_m, found)
-        error = _signed_distance(point - self.routes.place(found), self.routes.tangent(found))
-        self.steps += going
-        self._note(record, going, state.time_s, arc, error)
+    def goal(self) -> Goal:
+        """The place ahead of the shown one, with a speed that catches up with the schedule, if there is one."""
+        speed = None
+        if self.config.speed_m_s is not None:
+            speed = np.maximum(self.config.speed_m_s + self._behind_m() / _CATCH_UP_S, 0.0)
+        return Goal(self.routes.place(self.shown_m + self._lookahead_m), self.index == 0, speed)
 
-        new = arc - record["furthest_m"]
-        share = self._share_near(before_xy, point, record["furthest_m"], new)
-        record["passed_m"] += np.where(going, share * np.maximum(new, 0.0), 0.0)
-        record["furthest_m"] += np.where(going, np.maximum(new, 0.0), 0.0)
-        progress = np.minimum(record["passed_m"], record["schedule_m"]) if self.commands_speed else record["passed_m"]
-        made = progress - record["progress_m"]
-        record["progress_m"][:] = progress
+    def signals(self) -> dict[str, FloatArray]:
+        """The place on the path nearest to the measured point, the directions there and ahead; the schedule, if any."""
+        ahead, place = (0.0, *self._preview_m), np.minimum(self.shown_m, self._most_m)
+        directions = np.stack([self.routes.tangent(self.shown_m + way) for way in ahead], axis=1)
+        shown = {"path_xy": self.routes.place(place), "path_direction": directions}
+        return {**shown, "behind_m": self._behind_m()} if self.commands_speed else shown
 
-        ended = going & (arc >= self.length_m)
-        self.index[ended] = 1
-        record["time_to_goal_s"][ended] = state.time_s[ended]
-        terms = {
-            "progress": made,
-            "cross_track": np.abs(error) * going,
-            "schedule": np.abs(record["schedule_error_m"]) * going,
-            "effort": (action * action).sum(axis=1) * live,
-            "energy": work_j * live,
-        }
-        return terms, self.index > 0
+    def scenery(self, world: int) -> Scenery:
+        return Scenery(np.zeros((0, 6)), self.routes.xy[world, : self.maker.n_points].copy())
+
+    def restored(self) -> None:
+        self.routes.restored()
+
+    def _behind_m(self) -> FloatArray:
+        """Return the way (W,) that the schedule is ahead of the shown place."""
+        return np.asarray(self.record["schedule_m"] - np.minimum(self.shown_m, self._most_m))
 
     def _is_end(self, arc: FloatArray) -> BoolArray:
         return arc >= (1.0 - _ROUNDING) * self.length_m
@@ -292,40 +306,3 @@ class PathFollow(Task):
         }  # fmt: skip
         for name, values in new.items():
             np.copyto(record[name], values, where=going)
-
-    def infos(self) -> dict[str, NDArray[Any]]:
-        config = self.config
-        kept = self.record["passed_m"] >= config.success_share * self.length_m
-        near = self.record["rms_cross_track_m"] <= config.success_rms_m
-        return {**super().infos(), "route_m": np.full(near.size, self.length_m), "is_success": kept & near}
-
-    def signals(self) -> dict[str, FloatArray]:
-        """The place on the path nearest to the measured point, the directions there and ahead; the schedule, if any."""
-        ahead, place = (0.0, *self._preview_m), np.minimum(self.shown_m, self._most_m)
-        directions = np.stack([self.routes.tangent(self.shown_m + way) for way in ahead], axis=1)
-        told = {"path_xy": self.routes.place(place), "path_direction": directions}
-        return {**told, "behind_m": self._behind_m()} if self.commands_speed else told
-
-    def scenario(self) -> dict[str, NDArray[Any]]:
-        return {"path_xy": self.routes.xy[:, : self.maker.n_points].copy()}
-
-    def scenery(self, world: int) -> Scenery | None:
-        return Scenery(np.zeros((0, 6)), self.routes.xy[world, : self.maker.n_points].copy())
-
-    def state_arrays(self) -> dict[str, NDArray[Any]]:
-        return {**super().state_arrays(), "path_xy": self.routes.xy, "shown_m": self.shown_m, "steps": self.steps}
-
-    def restored(self) -> None:
-        self.routes.restored()
-        self._show()
-
-    def _behind_m(self) -> FloatArray:
-        """Return the way (W,) that the schedule is ahead of the shown place."""
-        return np.asarray(self.record["schedule_m"] - np.minimum(self.shown_m, self._most_m))
-
-    def _show(self) -> None:
-        target = self.routes.place(self.shown_m + self._lookahead_m)
-        speed = None
-        if self.config.speed_m_s is not None:
-            speed = np.maximum(self.config.speed_m_s + self._behind_m() / _CATCH_UP_S, 0.0)
-        self._goal = Goal(target, self.index == 0, speed)

@@ -68,7 +68,7 @@ class PathConfig(Settings):
         self._check_kind()
         if self.file is not None:
             if self.points:
-                raise ValueError("path.points is given beside path.file; expected one of them")
+                raise ValueError("path.points and path.file are given; expected one of them")
             # From here on the settings alone say what the path is, wherever they go and whatever becomes of the file.
             object.__setattr__(self, "points", read_points(self.file))
             object.__setattr__(self, "file", None)
@@ -134,7 +134,7 @@ class PathMaker:
     """Maker of paths with a run-out of at least ``ahead_m`` [m] (of a closed path: one lap)."""
 
     def __init__(self, config: PathConfig, ahead_m: float) -> None:
-        self.config, self._ahead_m = config, ahead_m
+        self._ahead_m = ahead_m
         self.n_bends = math.ceil(config.length_m / config.bend_every_m) if config.kind == "spline" else 0
         self.n_random = 2 + self.n_bends
         """Random numbers for a path."""
@@ -147,13 +147,16 @@ class PathMaker:
         self.length_m = config.length_m if self._shape is None else float(np.hypot(step[:, 0], step[:, 1]).sum())
         """Length of the path itself [m]."""
 
-    def make(self, heading: FloatArray, u: FloatArray) -> FloatArray:
+    def make(self, config: PathConfig, heading: FloatArray, u: FloatArray) -> FloatArray:
         """Return M paths with run-outs (M, n_route, 2) [m] for robots at the origin, ``heading`` (M,) [rad].
 
-        ``u`` (M, n_random): random numbers in [0, 1).
+        ``config``: the maker's settings, or easier ones; ``u`` (M, n_random): random numbers in [0, 1).
         """
-        config = self.config
-        plain = self._draw_spline(u[:, 2:]) if self._shape is None else np.repeat(self._shape[None], heading.size, 0)
+        plain = (
+            self._draw_spline(config, u[:, 2:])
+            if self._shape is None
+            else np.repeat(self._shape[None], heading.size, 0)
+        )
         left = np.ones(heading.size)
         if config.kind in ("circle", "square") and config.side != "left":
             left = np.where((u[:, 1] < 0.5) & (config.side == "random"), 1.0, -1.0)
@@ -167,9 +170,9 @@ class PathMaker:
         beyond = path[:, -1] + last * (self._ahead_m / np.hypot(last[:, 0], last[:, 1]))[:, None]
         return np.concatenate([path, beyond[:, None]], axis=1)
 
-    def _draw_spline(self, u: FloatArray) -> FloatArray:
-        """Return curves (M, n_points, 2) whose direction is a random cubic spline of the arc length, at first 0."""
-        config, n = self.config, self.n_points - 1
+    def _draw_spline(self, config: PathConfig, u: FloatArray) -> FloatArray:
+        """Return curves (M, n_points, 2); their direction is a random cubic spline of the arc length, at first 0."""
+        n = self.n_points - 1
         direction = np.zeros((len(u), self.n_bends + 1))
         direction[:, 1:] = np.cumsum(config.max_bend_rad * (2.0 * u - 1.0), axis=1)
         place = (np.arange(n) + 0.5) * (config.length_m / n) / config.bend_every_m

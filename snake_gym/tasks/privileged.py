@@ -1,4 +1,4 @@
-"""What a critic is told besides in training, and a policy never: the truth about W simulated robots, as named columns.
+"""Truth about W simulated robots, as named columns for a critic in training, never for a policy.
 
 ``observation.privileged`` names them, in this order; a user's own are registered by ``register_privileged``. No policy
 file holds them, and a real robot does not know them. Entries are ``clip(value * scale, -10, 10)``, as of observations.
@@ -136,7 +136,7 @@ class PrivilegedLayout:
         """Return how the columns look in a mirror. Raises ConfigError where nobody has said it."""
         return side_by_side(
             [
-                find_reflection(column.mirror, self._truth, place.width, f"the privileged column {place.name}")
+                find_reflection(column.mirror, place.width, f"the privileged column {place.name}")
                 for column, place in zip(self._columns, self.fields.values(), strict=True)
             ]
         )
@@ -145,11 +145,11 @@ class PrivilegedLayout:
         """The truth (W, P) float32 at the time of ``measurement``, a fresh array."""
         truth = self._truth._replace(measurement=measurement)
         n_worlds = truth.robot.n_worlds
-        told = np.empty((n_worlds, self.size), np.float32)
+        shown = np.empty((n_worlds, self.size), np.float32)
         for column, place in zip(self._columns, self.fields.values(), strict=True):
             values = check_numbers(column.values(truth), (n_worlds, place.width), f"the privileged column {place.name}")
-            np.multiply(values, place.scale, out=told[:, place.columns], casting="same_kind")
-        return np.clip(told, -BOUND, BOUND, out=told)
+            np.multiply(values, place.scale, out=shown[:, place.columns], casting="same_kind")
+        return np.clip(shown, -BOUND, BOUND, out=shown)
 
 
 def _column_of(name: str, truth: Truth) -> PrivilegedColumn:

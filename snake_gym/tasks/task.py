@@ -1,8 +1,8 @@
 """What a task is: its settings, where the robot starts, where it shall go, how a step is scored, when an episode ends.
 
-A task holds the truth of W worlds and may use it, for scores and ends. What a policy is shown of it is the ``Goal``,
-and the signals for which it has observation columns. Everything that changes lies in arrays whose first axis counts
-worlds. The settings (``EnvConfig``) make the task; ``registry`` gives them the name under which Gymnasium finds both.
+The settings (``EnvConfig``) make the task; ``registry`` gives them the name under which Gymnasium finds both. The task
+begins episodes, evaluates each step, and says where to go. It knows the truth of W worlds, for scores and ends; a
+policy is shown its goal, and its signals where they have observation columns.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -23,7 +23,7 @@ from snake_gym.config.errors import show
 from snake_gym.config.settings import Positive, PositiveCount, Share
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import ObservationConfig
-from snake_gym.physics.state import ChainState, Obstacles
+from snake_gym.physics.state import Obstacles
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.measurement import Goal
 from snake_gym.robot.protocol import Robot
@@ -39,8 +39,6 @@ BoolArray = NDArray[np.bool_]
 Point = Literal["centre", "head"]
 FARTHEST_M = 1e6
 """Largest coordinate of a place [m]: farther away, a position is no finer than 1e-10 m."""
-_ROUNDING = 1e-9
-"""Rounding of sums over an episode, as a share of a bound."""
 
 
 class StartConfig(Settings):
@@ -82,7 +80,7 @@ class EnvConfig(Settings, ABC):
         check_privileged(self.observation.privileged, self.randomisation)
 
     def without_privileged(self) -> EnvConfig:
-        """The same env for a policy alone, whose observations have no privileged part."""
+        """The same env for a policy alone: its observations have no privileged part."""
         return dataclasses.replace(self, observation=dataclasses.replace(self.observation, privileged=()))
 
     def load_robot(self) -> RobotSpec:
@@ -113,7 +111,7 @@ class EnvConfig(Settings, ABC):
         """Return these settings with the share ``difficulty`` of what makes an episode hard; 1: as they are.
 
         It scales the number of faults of joints and encoders, and the level of the randomisation. A task with more to
-        scale adds it, and its ``Task.follow`` takes it over.
+        scale adds it; ``Task.begin`` gets these settings.
         """
         encoder_faults = self.sensors.encoder_faults.at_share(difficulty)
         return replace(
@@ -153,6 +151,21 @@ def check_place(xy: Any) -> FloatArray:
     return place
 
 
+class NewEpisodes(NamedTuple):
+    """What was drawn for M episodes that begin."""
+
+    rows: NDArray[np.int64]
+    """(M,) their worlds."""
+    config: Any
+    """The task's settings at the difficulty of these episodes."""
+    joint_angle: FloatArray
+    """(M, J) [rad] the robots' shape."""
+    heading: FloatArray
+    """(M,) [rad] a random direction, for the task to use or not."""
+    u: FloatArray
+    """(M, n_random) random numbers in [0, 1)."""
+
+
 class Start(NamedTuple):
     """Where the robots of M worlds begin."""
 
@@ -160,15 +173,42 @@ class Start(NamedTuple):
     """(M, 2) [m] the tracked point."""
     head_angle: FloatArray
     """(M,) [rad] of the head link."""
+    placed: Callable[[], None] | None = None
+    """Called when the robots stand there; None: nothing is left to do."""
+
+
+class Step(NamedTuple):
+    """One control step of W worlds, as it truly was."""
+
+    goal: Goal
+    """Where to go, during the step."""
+    before_xy: FloatArray
+    """(W, 2) [m] the tracked point when the step began."""
+    point_xy: FloatArray
+    """(W, 2) [m] the tracked point now."""
+    state: Any
+    """``ChainState`` of the robots now, of spatial robots theirs."""
+    action: FloatArray
+    """(W, A)."""
+    work_j: FloatArray
+    """(W,) [J] positive work of the actuators in the step."""
+    live: BoolArray
+    """(W,) worlds that took the step; in the others nothing moved and no reward is earned."""
+
+    def efforts(self) -> dict[str, FloatArray]:
+        """Return the reward terms that most tasks share: squared action, and work [J]."""
+        return {"effort": (self.action * self.action).sum(axis=1) * self.live, "energy": self.work_j * self.live}
 
 
 class Scenery(NamedTuple):
-    """What lies in one world, for pictures."""
+    """What pictures of one world show in addition to robot and targets."""
 
     features: FloatArray
     """(k, 6) obstacles, see ``physics.state.Obstacles``."""
     route_xy: FloatArray
     """(r, 2) [m] the way to the goal."""
+    caption: str = ""
+    """Text on where to go; "": how far the targets are."""
 
 
 class Record(NamedTuple):
@@ -177,7 +217,7 @@ class Record(NamedTuple):
     unit: str
     meaning: str
     start: float = 0.0
-    """Its value when an episode begins."""
+    """Its value when an episode begins; its type is that of the array."""
 
 
 class Task(ABC):
@@ -188,18 +228,23 @@ class Task(ABC):
     """
 
     stream: ClassVar[str] = "task"
-    """Name of the random streams that ``begin`` gets its numbers from."""
+    """Name of the random streams of ``NewEpisodes.u``."""
     score: ClassVar[str] = "progress_m"
-    """Name of the info by which policies are compared: "progress_m", "is_success" or a record, the more the better."""
+    """The record by which policies are compared, the more the better."""
     columns: tuple[str, ...] = ()
     """Registered observation columns of this task, to which ``standard`` in ``observation.columns`` refers too. Where
     they depend on the settings, the class has all of them, an instance those that its settings give."""
-    records: ClassVar[Mapping[str, Record]] = {"progress_m": Record("m", "way made so far")}
-    """What is kept of each episode, ``progress_m`` among them; the arrays are ``record[name]``, written in place."""
-    further_infos: ClassVar[Mapping[str, tuple[str, str]]] = {"is_success": ("bool", "all targets have been reached")}
-    """Unit and meaning of those ``infos`` that are no records, ``is_success`` among them."""
+    records: Mapping[str, Record] = {
+        "progress_m": Record("m", "way made so far"),
+        "is_success": Record("bool", "all targets have been reached", False),
+    }
+    """The infos of each episode. A subclass names its own; these two are added."""
+    n_random: int = 0
+    """Random numbers for each new episode."""
     commands_speed: bool = False
     """Whether the goal has a speed, which a gait below the policy then holds."""
+    moves_target: bool = True
+    """Whether a person may move the current target with ``move_target``."""
     obstacles: Obstacles | None = None
     """What the robots may touch: the same arrays for good, rewritten in place by ``begin``; None: nothing."""
     robot: Robot
@@ -212,112 +257,89 @@ class Task(ABC):
         self.radius_m = radius_m
         self.tracked_point: Point = tracked_point
         self.n_targets = n_targets
+        self.rows = np.arange(n_worlds)
+        self.arrays: dict[str, NDArray[Any]] = {}
+        """The state: arrays (W, ...) by name, written in place."""
+        self.starts: dict[str, float] = {}
+        """Values of arrays when an episode begins; the others are for ``begin`` to write."""
         self.targets_xy: FloatArray = np.zeros((n_worlds, n_targets, 2))
         """(W, K, 2) [m] the places to reach, in order."""
-        self.index = np.zeros(n_worlds, np.int64)
+        self.arrays["targets_xy"] = self.targets_xy
+        self.scenario: dict[str, NDArray[Any]] = {"targets_xy": self.targets_xy}
+        """What the present episodes were given: arrays (W, ...) of the state, or parts of them, by name."""
+        self.index = self.keep("target_index", 0)
         """(W,) current target; equal to the number of targets reached."""
-        self.record: dict[str, FloatArray] = {name: np.full(n_worlds, r.start) for name, r in self.records.items()}
-        self._rows = np.arange(n_worlds)
-        self._goal = Goal(np.zeros((n_worlds, 2)), np.zeros(n_worlds, bool))
+        self.records = {**Task.records, **self.records}
+        self.record = {name: self.keep(name, record.start) for name, record in self.records.items()}
 
-    @property
-    def n_random(self) -> int:
-        """Random numbers that ``begin`` needs per world."""
-        return 0
+    def keep(self, name: str, start: float, *shape: int) -> NDArray[Any]:
+        """Return a new array (W, *shape) of the state; each episode begins with ``start``, of the array's type."""
+        self.arrays[name], self.starts[name] = np.full((self.rows.size, *shape), start), start
+        return self.arrays[name]
 
-    def follow(self, config: Any) -> None:  # noqa: B027
-        """Let ``begin`` follow the settings ``config``: those that made the task, at some difficulty.
+    @abstractmethod
+    def begin(self, new: NewEpisodes) -> Start:
+        """Lay out new episodes, and return where their robots are to start. Raises ConfigError where it cannot.
 
-        Raises ConfigError for what cannot be made.
+        Arrays made by ``keep`` have their first values already.
         """
 
     @abstractmethod
-    def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
-        """New episodes in the worlds of ``rows`` (M indices); returns where their robots are to start.
+    def evaluate(self, step: Step) -> tuple[dict[str, FloatArray], BoolArray]:
+        """Return the raw reward terms of a step (dict of (W,), named as in ``weights``), and the complete worlds (W,).
 
-        ``joint_angle`` (M, J) [rad]: the robots' shape; ``heading`` (M,) [rad]: a direction that the task may use or
-        not; ``u`` (M, n_random): numbers in [0, 1).
+        Writes the records, ``is_success`` among them.
         """
-
-    def placed(self, rows: NDArray[np.int64]) -> None:  # noqa: B027
-        """Take note that the robots of new episodes in the worlds of ``rows`` stand where they start."""
-
-    @abstractmethod
-    def evaluate(
-        self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
-    ) -> tuple[dict[str, FloatArray], BoolArray]:
-        """Raw reward terms (dict of (W,), named as in ``weights``) of one step and which worlds are complete.
-
-        ``before_xy`` (W, 2) [m]: tracked point at the step's start; ``action`` (W, A); ``work_j`` (W,) [J]: positive
-        actuator work of the step; ``live`` (W,): worlds that took the step.
-        """
-
-    @property
-    def progress_m(self) -> FloatArray:
-        """(W,) [m] way made so far."""
-        return self.record["progress_m"]
-
-    def restart(self, rows: NDArray[np.int64]) -> None:
-        """Targets reached and records of new episodes in the worlds of ``rows``; for ``begin``."""
-        self.index[rows] = 0
-        for name, values in self.record.items():
-            values[rows] = self.records[name].start
-
-    def infos(self) -> dict[str, NDArray[Any]]:
-        """What is told of each world's episode so far: fresh arrays (W,)."""
-        records = {name: values.copy() for name, values in self.record.items()}
-        return {**records, "is_success": self.index >= self.n_targets}
-
-    def point(self, state: ChainState) -> FloatArray:
-        """True position (W, 2) [m] of the tracked point."""
-        return state.head_xy if self.tracked_point == "head" else state.centre_xy
 
     def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:  # noqa: B027
-        """Make ``goal`` follow from where the tracked point was measured (M, 2) [m] in the worlds of ``rows``."""
+        """Note where the tracked point was measured (M, 2) [m] in the worlds of ``rows``, for what policies see.
 
-    @property
-    def target_moves(self) -> bool:
-        """Whether a person may move the current target with ``move_target``."""
-        return self.n_targets > 0
-
-    def caption(self, world: int) -> str:
-        """Return what a picture of the world says of its task beside the progress; "": where its targets are."""
-        return ""
-
-    def move_target(self, world: int, xy: Any) -> None:
-        """Move the current target of one world to ``xy`` (2,) [m], during the episode.
-
-        Raises ConfigError where there is none, or the task's targets follow from something else.
+        Called once when an episode begins, and after each step.
         """
-        place = check_place(xy)
-        if self.n_targets == 0:
-            raise ConfigError("this task has no target of its own to be moved")
-        if self.index[world] >= self.n_targets:
-            raise ConfigError("all targets are reached; no target is left to be moved")
-        self.targets_xy[world, self.index[world]] = place
-        self.restored()
 
     def goal(self) -> Goal:
-        """Where to go now; inactive where all targets are reached. Not to be written to."""
-        return self._goal
+        """Return where to go now, as the arrays say; inactive where all targets are reached."""
+        current = np.minimum(self.index, self.n_targets - 1)
+        return Goal(self.targets_xy[self.rows, current], self.index < self.n_targets)
 
     def signals(self) -> Mapping[str, FloatArray]:
-        """What ``columns`` are made from beside measurement and goal: arrays (W, ...) by name."""
+        """Return what else ``columns`` are made from than measurement and goal: arrays (W, ...) by name."""
         return {}
 
-    def scenario(self) -> dict[str, NDArray[Any]]:
-        """What the present episodes were given; copies (W, ...)."""
-        return {"targets_xy": self.targets_xy.copy()}
+    def move_target(self, world: int, xy: Any) -> None:
+        """Move the current target of one world to ``xy`` (2,) [m], during the episode. Raises ConfigError."""
+        place = check_place(xy)
+        if not self.moves_target or self.index[world] >= self.n_targets:
+            raise ConfigError("no target is left to be moved, or the task has none of its own")
+        self.targets_xy[world, self.index[world]] = place
 
     def scenery(self, world: int) -> Scenery | None:
-        """What lies in one world; None: nothing but targets."""
+        """Return what pictures of one world show in addition to robot and targets; None: nothing."""
         return None
 
-    def state_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything that changes, by name: the arrays themselves."""
-        return {"targets_xy": self.targets_xy, "target_index": self.index, **self.record}
+    def restored(self) -> None:  # noqa: B027
+        """Make the rest follow after ``arrays`` were written to from outside."""
 
-    def restored(self) -> None:
-        """Make the rest follow after the arrays of ``state_arrays`` were written to; here, the goal."""
-        current = np.minimum(self.index, self.n_targets - 1)
-        self._goal = Goal(self.targets_xy[self._rows, current], self.index < self.n_targets)
+
+def begin_episodes(task: Task, new: NewEpisodes) -> Start:
+    """Begin episodes: the state's rows get their first values, then the task lays out what is new."""
+    for name, start in task.starts.items():
+        task.arrays[name][new.rows] = start
+    return task.begin(new)
+
+
+def unkept(task: Task) -> dict[str, Any]:
+    """Return copies of a task's attributes that are numbers or arrays, but no part of its state."""
+    kept = {id(values) for values in task.arrays.values()}
+    numbers = {name: value for name, value in vars(task).items() if isinstance(value, np.ndarray | int | float)}
+    return {name: np.copy(value) for name, value in numbers.items() if id(value) not in kept}
+
+
+def check_kept(task: Task, at_first: Mapping[str, Any]) -> None:
+    """Raise ConfigError where an attribute of a user's task has changed that was not made by ``Task.keep``."""
+    for name, value in unkept(task).items():
+        if name not in at_first or not np.array_equal(value, at_first[name]):
+            raise ConfigError(
+                f"the task has changed its {name}, which no saved state holds; expected an array from "
+                f"self.keep({name!r}, ...), written in place"
+            )

@@ -9,7 +9,7 @@ Policies are compared by ``tracking``, the mean over time of
 
     exp(-(speed error / speed_scale)^2) exp(-(heading error / heading_scale)^2),
 
-1 for a robot that does exactly what it is told. Scores use the truth; what is shown is measured.
+1 for a robot that follows exactly. Scores use the truth; what is shown is measured.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from snake_gym.config import ConfigError, Settings, check_order
 from snake_gym.config.settings import Positive
 from snake_gym.interface.mirror import ALONG_LEFT, SAME
 from snake_gym.interface.observations import Seen, register_column
-from snake_gym.physics.state import ChainState
 from snake_gym.robot.measurement import Goal, head_angle_for, turn_back
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.tasks.task import (
     BoolArray,
     EnvConfig,
+    NewEpisodes,
     Point,
     Record,
     Scenery,
     Start,
+    Step,
     Task,
     check_place,
 )
@@ -74,7 +75,7 @@ class CommandConfig(Settings):
     success_heading_rad: Positive = 0.4
     """... and a mean heading error of at most this."""
     tracked_point: Point = "centre"
-    """Point of the robot whose velocity counts: centre (of mass), or head (the centre of the head link)."""
+    """Point of the robot that is to move so: centre (of mass), or head (the centre of the head link)."""
 
     def check(self) -> None:
         check_order(self, "min_speed_m_s", "max_speed_m_s")
@@ -99,7 +100,7 @@ class VelocityConfig(EnvConfig):
 
     A chain of links crawls on flat ground with anisotropic friction by moving its joints; those of ``faults`` fail,
     unknown to the policy. A command is a heading and a speed in it; new ones come at random times, which are not shown.
-    The target that is shown lies far away in the commanded heading, so heading_error is that to the command. Beside it
+    The target that is shown lies far away in the commanded heading, so heading_error is that to the command. Next to it
     stand the commanded speed and the robot's own velocity along and across the commanded heading, from measured
     positions. Never terminated.
     """
@@ -156,11 +157,9 @@ class Velocity(Task):
             "the commanded speed",
         ),
         "mean_heading_error_rad": Record("rad", "mean size of the heading error so far"),
-    }
-    further_infos = {  # noqa: RUF012
-        "commanded_speed_m_s": ("m/s", "the command for the next step"),
-        "commanded_heading_rad": ("rad", "the command for the next step, world frame"),
-        "is_success": ("bool", "mean errors so far are small enough (`command.success_*`)"),
+        "commanded_speed_m_s": Record("m/s", "the command for the next step"),
+        "commanded_heading_rad": Record("rad", "the command for the next step, world frame"),
+        "is_success": Record("bool", "mean errors so far are small enough (`command.success_*`)", False),
     }
 
     def __init__(
@@ -169,73 +168,38 @@ class Velocity(Task):
         super().__init__(reward, n_worlds, 0, tracked_point=config.tracked_point)
         self.config, self._dt_s = config, spec.control_dt_s
         self._share = -math.expm1(-spec.control_dt_s / config.smoothing_s)
-        self.command: dict[str, FloatArray] = {
-            name: np.zeros((n_worlds, n_commands)) for name in ("begin_s", "heading_rad", "speed_m_s")
-        }
+        self.n_random = 3 * n_commands
+        names = ("begin_s", "heading_rad", "speed_m_s")
+        self.command: dict[str, FloatArray] = {name: self.keep(f"command_{name}", 0.0, n_commands) for name in names}
         """Commands (W, K): begin, heading in the world frame, and speed."""
-        self.current = np.zeros(n_worlds, np.int64)
+        self.scenario = {f"command_{name}": values for name, values in self.command.items()}
+        self.current = self.keep("command_now", 0)
         """(W,) the command that holds now."""
-        self.steps = np.zeros(n_worlds, np.int64)
-        self.mean_velocity: FloatArray = np.zeros((n_worlds, 2))
+        self.steps = self.keep("command_steps", 0)
+        self.mean_velocity: FloatArray = self.keep("mean_velocity", 0.0, 2)
         """(W, 2) [m/s] averaged velocity of the tracked point, world frame."""
-        self.seen_xy: FloatArray = np.full((n_worlds, 2), np.nan)
-        self.seen_velocity: FloatArray = np.zeros((n_worlds, 2))
+        self.seen_xy: FloatArray = self.keep("seen_xy", math.nan, 2)
+        self.seen_velocity: FloatArray = self.keep("seen_velocity", 0.0, 2)
         """Last measured position (W, 2) [m] of the tracked point, and its averaged velocity [m/s]."""
-        self._goal = Goal(np.zeros((n_worlds, 2)), np.ones(n_worlds, bool), np.zeros(n_worlds))
 
-    @property
-    def n_random(self) -> int:
-        return 3 * self.command["begin_s"].shape[1]
-
-    def follow(self, config: VelocityConfig) -> None:
-        self.config = config.command
-
-    def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
-        """New commands; the robots start at the origin, the mean of the link angles is ``heading``. See ``Task``."""
-        config = self.config
-        wait, turn, fast = np.split(u, 3, axis=1)
+    def begin(self, new: NewEpisodes) -> Start:
+        """New commands; the robots start at the origin, the mean of the link angles is ``heading``."""
+        config, rows = new.config.command, new.rows
+        wait, turn, fast = np.split(new.u, 3, axis=1)
         interval = config.min_interval_s + wait * (config.max_interval_s - config.min_interval_s)
         change = config.max_turn_rad * (2.0 * turn - 1.0)
         self.command["begin_s"][rows] = np.cumsum(interval, axis=1) - interval[:, :1]
-        self.command["heading_rad"][rows] = heading[:, None] + np.cumsum(change, axis=1)
+        self.command["heading_rad"][rows] = new.heading[:, None] + np.cumsum(change, axis=1)
         self.command["speed_m_s"][rows] = config.min_speed_m_s + fast * (config.max_speed_m_s - config.min_speed_m_s)
-        self.restart(rows)
-        for values in (self.current, self.steps, self.mean_velocity, self.seen_velocity):
-            values[rows] = 0
-        self.seen_xy[rows] = np.nan
-        return Start(np.zeros((rows.size, 2)), head_angle_for(joint_angle, heading))
+        self._command(rows)
+        return Start(np.zeros((rows.size, 2)), head_angle_for(new.joint_angle, new.heading))
 
-    def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
-        """Average the measured velocity, and put the target ahead of the measured point."""
-        last = self.seen_xy[rows]
-        moved = np.where(np.isnan(last), 0.0, measured_xy - last) / self._dt_s
-        self.seen_velocity[rows] += self._share * (moved - self.seen_velocity[rows])
-        self.seen_xy[rows] = measured_xy
-        self.restored()
-
-    @property
-    def target_moves(self) -> bool:
-        return True
-
-    def caption(self, world: int) -> str:
-        """Return the present command."""
-        heading = math.degrees(self._now("heading_rad")[world])
-        return f"commanded {self._now('speed_m_s')[world]:.2f} m/s at {round(math.remainder(heading, 360.0))} deg"
-
-    def move_target(self, world: int, xy: Any) -> None:
-        """Turn the present command towards ``xy``, as seen from where the tracked point was last measured."""
-        gap = check_place(xy) - np.where(np.isnan(self.seen_xy[world]), 0.0, self.seen_xy[world])
-        self.command["heading_rad"][world, self.current[world]] = math.atan2(gap[1], gap[0])
-        self.restored()
-
-    def evaluate(
-        self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
-    ) -> tuple[dict[str, FloatArray], BoolArray]:
-        config, record = self.config, self.record
-        wanted = self._now("speed_m_s")
-        moved = (self.point(state) - before_xy) / self._dt_s
+    def evaluate(self, step: Step) -> tuple[dict[str, FloatArray], BoolArray]:
+        config, record, live = self.config, self.record, step.live
+        wanted = record["commanded_speed_m_s"]
+        moved = (step.point_xy - step.before_xy) / self._dt_s
         self.mean_velocity += np.where(live[:, None], self._share * (moved - self.mean_velocity), 0.0)
-        along, across = turn_back(self.mean_velocity, self._now("heading_rad")).T
+        along, across = turn_back(self.mean_velocity, record["commanded_heading_rad"]).T
         has_heading = np.hypot(along, across) >= _SLOW * wanted
         heading_error = np.where(has_heading, np.arctan2(across, along), 0.5 * math.pi)
         speed_error = along - wanted
@@ -254,49 +218,45 @@ class Velocity(Task):
         new["commanded_m"] = record["commanded_m"] + wanted * self._dt_s
         for name, values in new.items():
             np.copyto(record[name], values, where=live)
-        np.copyto(self.current, _command_at(state.time_s, self.command["begin_s"]), where=live)
-        terms = {
-            "speed": speed_kernel * live,
-            "heading": heading_kernel * live,
-            "effort": (action * action).sum(axis=1) * live,
-            "energy": work_j * live,
-        }
-        return terms, np.zeros(live.size, bool)
-
-    def infos(self) -> dict[str, NDArray[Any]]:
-        config, record = self.config, self.record
         near = record["mean_speed_error_m_s"] <= config.success_speed_m_s
         straight = record["mean_heading_error_rad"] <= config.success_heading_rad
-        return {
-            **super().infos(), "commanded_speed_m_s": self._now("speed_m_s"),
-            "commanded_heading_rad": self._now("heading_rad"), "is_success": (self.steps > 0) & near & straight,
-        }  # fmt: skip
+        record["is_success"][:] = (self.steps > 0) & near & straight
+        np.copyto(self.current, _command_at(step.state.time_s, self.command["begin_s"]), where=live)
+        self._command(self.rows)
+        return {"speed": speed_kernel * live, "heading": heading_kernel * live, **step.efforts()}, np.zeros_like(live)
+
+    def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
+        """Average the measured velocity."""
+        last = self.seen_xy[rows]
+        moved = np.where(np.isnan(last), 0.0, measured_xy - last) / self._dt_s
+        self.seen_velocity[rows] += self._share * (moved - self.seen_velocity[rows])
+        self.seen_xy[rows] = measured_xy
+
+    def goal(self) -> Goal:
+        """A place far ahead of the measured point in the commanded heading, at the commanded speed."""
+        here, heading = np.where(np.isnan(self.seen_xy), 0.0, self.seen_xy), self.record["commanded_heading_rad"]
+        ahead = np.stack([np.cos(heading), np.sin(heading)], axis=1)
+        return Goal(here + _FAR_M * ahead, np.ones(len(here), bool), self.record["commanded_speed_m_s"].copy())
 
     def signals(self) -> dict[str, FloatArray]:
-        seen = turn_back(self.seen_velocity, self._now("heading_rad"))
-        return {"commanded_speed": self._now("speed_m_s"), "velocity": seen}
+        seen = turn_back(self.seen_velocity, self.record["commanded_heading_rad"])
+        return {"commanded_speed": self.record["commanded_speed_m_s"], "velocity": seen}
 
-    def scenario(self) -> dict[str, NDArray[Any]]:
-        return {f"command_{name}": values.copy() for name, values in self.command.items()}
+    def move_target(self, world: int, xy: Any) -> None:
+        """Turn the present command towards ``xy``, as seen from where the tracked point was last measured."""
+        gap = check_place(xy) - np.where(np.isnan(self.seen_xy[world]), 0.0, self.seen_xy[world])
+        self.command["heading_rad"][world, self.current[world]] = math.atan2(gap[1], gap[0])
+        self._command(self.rows)
 
-    def scenery(self, world: int) -> Scenery | None:
-        return Scenery(np.zeros((0, 6)), np.zeros((1, 2)))
+    def scenery(self, world: int) -> Scenery:
+        heading = math.remainder(math.degrees(self.record["commanded_heading_rad"][world]), 360.0)
+        caption = f"commanded {self.record['commanded_speed_m_s'][world]:.2f} m/s at {round(heading)} deg"
+        return Scenery(np.zeros((0, 6)), np.zeros((1, 2)), caption)
 
-    def state_arrays(self) -> dict[str, NDArray[Any]]:
-        return {
-            **super().state_arrays(), **{f"command_{name}": values for name, values in self.command.items()},
-            "command_now": self.current, "command_steps": self.steps, "mean_velocity": self.mean_velocity,
-            "seen_xy": self.seen_xy, "seen_velocity": self.seen_velocity,
-        }  # fmt: skip
-
-    def restored(self) -> None:
-        here, heading = np.where(np.isnan(self.seen_xy), 0.0, self.seen_xy), self._now("heading_rad")
-        ahead = np.stack([np.cos(heading), np.sin(heading)], axis=1)
-        self._goal = Goal(here + _FAR_M * ahead, np.ones(len(here), bool), self._now("speed_m_s"))
-
-    def _now(self, name: str) -> FloatArray:
-        """Return a part of the present commands (W,)."""
-        return self.command[name][self._rows, self.current]
+    def _command(self, rows: NDArray[np.int64]) -> None:
+        """Write the present commands of the worlds of ``rows`` into the records."""
+        for name in ("speed_m_s", "heading_rad"):
+            self.record[f"commanded_{name}"][rows] = self.command[name][rows, self.current[rows]]
 
 
 def _command_at(time_s: FloatArray, begin_s: FloatArray) -> NDArray[np.int64]:

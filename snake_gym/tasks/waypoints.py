@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import field, replace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from snake_gym.config import Settings, check_order
 from snake_gym.config.settings import PositiveCount
 from snake_gym.interface.mirror import SAME, TURNED
 from snake_gym.interface.observations import NEAR_M, Seen, register_column
-from snake_gym.physics.state import ChainState
 from snake_gym.robot.measurement import mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Start, Task
+from snake_gym.tasks.task import BoolArray, EnvConfig, NewEpisodes, Point, Record, Start, Step, Task
 
 PAPER_TARGETS = ((1.0, 1.0), (3.0, 1.0), (4.0, 0.0), (6.0, -1.0), (8.0, -1.0))
 """[m] sibilska2022, Table 2 (recomputed)."""
@@ -50,7 +48,7 @@ class CourseConfig(Settings):
     radius_m: Distance = 0.1
     """A target is reached when the tracked point is this near."""
     success_targets: PositiveCount = 3
-    """Random course: an episode with at least so many targets counts as a success; else all targets must be reached."""
+    """Random course: targets for a success; on other courses it is all of them."""
     tracked_point: Point = "centre"
     """Point of the robot that is to reach the targets: centre (of mass), or head (the centre of the head link)."""
     lookahead: Annotated[int, Field(ge=0, le=8)] = 0
@@ -135,81 +133,58 @@ class Waypoints(Task):
         "progress_m": Record("m", "way made towards the targets so far, all targets together"),
         "time_to_first_target_s": Record("s", "when the first target was reached; inf until then", math.inf),
         "last_target_time_s": Record("s", "when the last target so far was reached; inf until then", math.inf),
-    }
-    further_infos = {  # noqa: RUF012
-        "targets_reached": ("1", "targets reached so far"),
-        "is_success": ("bool", "enough targets reached (`course.success_targets`, or the whole course)"),
+        "targets_reached": Record("1", "targets reached so far", 0),
+        "is_success": Record("bool", "enough targets reached (`course.success_targets`, or the whole course)", False),
     }
 
     def __init__(self, config: CourseConfig, n_worlds: int, reward: RewardConfig | None = None) -> None:
-        fixed = {"paper": PAPER_TARGETS, "list": config.targets}.get(config.kind)
-        n_targets = config.n_targets if fixed is None else len(fixed)
+        self._fixed = {"paper": PAPER_TARGETS, "list": config.targets}.get(config.kind)
+        n_targets = config.n_targets if self._fixed is None else len(self._fixed)
         super().__init__(reward or RewardConfig(), n_worlds, n_targets, config.radius_m, config.tracked_point)
-        self.config = config
         self.columns = NEXT_TARGETS[: config.lookahead]
-        if fixed is not None:
-            self.targets_xy[:] = np.array(fixed)
-        self.restored()
+        self.n_random = 2 * n_targets if self._fixed is None else 0
+        self._lookahead = config.lookahead
+        self._n_success = min(config.success_targets, n_targets) if self._fixed is None else n_targets
 
-    @property
-    def n_random(self) -> int:
-        return 2 * self.n_targets if self.config.kind == "random" else 0
-
-    def follow(self, config: WaypointsConfig) -> None:
-        self.config = config.course
-
-    def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: Any) -> Start:
-        """New courses, from the origin in the direction ``heading``; any joint angles will do. See ``Task``."""
-        config = self.config
-        start = Start(np.zeros((heading.size, 2)), heading)
-        if config.kind == "random":
-            turn = (2.0 * u[:, : self.n_targets] - 1.0) * config.max_turn_rad
-            reach = config.max_distance_m - config.min_distance_m
-            distance = config.min_distance_m + u[:, self.n_targets :] * reach
-            direction = heading[:, None] + np.cumsum(turn, axis=1)
-            leg = distance[..., None] * np.stack([np.cos(direction), np.sin(direction)], axis=-1)
-            if math.isfinite(self.reach_m):
-                leg = turned_back(leg, self.reach_m)
-            self.targets_xy[rows] = start.point_xy[:, None, :] + np.cumsum(leg, axis=1)
-        self.restart(rows)
-        self.restored()
+    def begin(self, new: NewEpisodes) -> Start:
+        """New courses, from the origin in the direction ``heading``; any joint angles will do."""
+        config: CourseConfig = new.config.course
+        start = Start(np.zeros((new.rows.size, 2)), new.heading)
+        if self._fixed is not None:
+            self.targets_xy[new.rows] = self._fixed
+            return start
+        turn = (2.0 * new.u[:, : self.n_targets] - 1.0) * config.max_turn_rad
+        reach = config.max_distance_m - config.min_distance_m
+        distance = config.min_distance_m + new.u[:, self.n_targets : 2 * self.n_targets] * reach
+        direction = new.heading[:, None] + np.cumsum(turn, axis=1)
+        leg = distance[..., None] * np.stack([np.cos(direction), np.sin(direction)], axis=-1)
+        if math.isfinite(self.reach_m):
+            leg = turned_back(leg, self.reach_m)
+        self.targets_xy[new.rows] = start.point_xy[:, None, :] + np.cumsum(leg, axis=1)
         return start
 
-    def evaluate(
-        self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
-    ) -> tuple[dict[str, FloatArray], BoolArray]:
-        goal = self.goal()
-        gap_before = goal.target_xy_w - before_xy
-        gap = goal.target_xy_w - self.point(state)
-        counting = live & goal.active
+    def evaluate(self, step: Step) -> tuple[dict[str, FloatArray], BoolArray]:
+        target, record, time_s = step.goal.target_xy_w, self.record, step.state.time_s
+        gap_before, gap = target - step.before_xy, target - step.point_xy
+        counting = step.live & step.goal.active
         distance = np.hypot(gap[:, 0], gap[:, 1])
         made = np.where(counting, np.hypot(gap_before[:, 0], gap_before[:, 1]) - distance, 0.0)
-        reached = counting & (distance <= self.config.radius_m)
-        self.record["progress_m"] += made
+        reached = counting & (distance <= self.radius_m)
+        record["progress_m"] += made
         if reached.any():
             first = reached & (self.index == 0)
-            self.record["time_to_first_target_s"][first] = state.time_s[first]
-            self.record["last_target_time_s"][reached] = state.time_s[reached]
+            record["time_to_first_target_s"][first] = time_s[first]
+            record["last_target_time_s"][reached] = time_s[reached]
             self.index[reached] += 1
-            self.restored()
-        terms = {
-            "progress": made,
-            "target": reached.astype(np.float64),
-            "effort": (action * action).sum(axis=1) * live,
-            "energy": work_j * live,
-        }
+            record["targets_reached"][:] = self.index
+            record["is_success"][:] = self.index >= self._n_success
+        terms = {"progress": made, "target": reached.astype(np.float64), **step.efforts()}
         return terms, self.index >= self.n_targets
 
     def signals(self) -> dict[str, FloatArray]:
         """The next targets, if any are shown."""
-        ahead = self.index[:, None] + np.arange(1, self.config.lookahead + 1)
-        return {"next_targets_xy": self.targets_xy[self._rows[:, None], np.minimum(ahead, self.n_targets - 1)]}
-
-    def infos(self) -> dict[str, NDArray[Any]]:
-        reached, n_success = self.index.copy(), self.n_targets
-        if self.config.kind == "random":
-            n_success = min(self.config.success_targets, n_success)
-        return {**super().infos(), "targets_reached": reached, "is_success": reached >= n_success}
+        ahead = self.index[:, None] + np.arange(1, self._lookahead + 1)
+        return {"next_targets_xy": self.targets_xy[self.rows[:, None], np.minimum(ahead, self.n_targets - 1)]}
 
 
 def turned_back(leg: FloatArray, reach_m: float) -> FloatArray:

@@ -26,7 +26,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from snake_gym.config import build, merge, to_dict
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
-from snake_gym.envs.task_settings import build_env
+from snake_gym.tasks.task_settings import build_env
 from tests.agents.copy_env import CopyEnv
 
 ROOT = Path(__file__).parents[2]

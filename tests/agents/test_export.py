@@ -22,6 +22,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from snake_gym.config import ConfigError
 from snake_gym.envs import make_waypoints
+from snake_gym.interface.observer import Observer
 from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import small_config
 
@@ -98,7 +99,7 @@ def test_the_contract_plays_the_env_it_was_trained_in(tmp_path: Path) -> None:
     state, action = decoder.initial_state(3), np.zeros((3, 9))
     for _ in range(5):
         measurement, goal = core.measurement, core.task.goal()
-        again = layout.build(measurement, goal, core.reference, action, decoder.phase(state))
+        again = Observer(layout, 3).look(measurement, goal, core.reference, action, decoder.phase(state))
         np.testing.assert_array_equal(again, obs)
         action = policy.predict(again)[0].astype(np.float64)
         reference = decoder.decode(action, measurement, goal, state)

@@ -84,7 +84,7 @@ def test_evaluation_plays_one_episode_of_each_world() -> None:
     columns = play_episodes(Random(), env, seed=500_000)
     assert columns is not None
     assert (columns["length"] == 10).all()
-    assert np.array_equal(columns["progress_m"], env.core.task.progress_m)
+    assert np.array_equal(columns["progress_m"], env.core.task.record["progress_m"])
     terms = sum(values for name, values in columns.items() if name.startswith("reward/"))
     assert np.allclose(terms, columns["return"], atol=1e-12)
     again = play_episodes(Random(), env, seed=500_000)

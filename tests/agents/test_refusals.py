@@ -67,5 +67,5 @@ def test_an_emptied_file_and_one_that_is_not_there(config_file: Path, tmp_path: 
 
 def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:
     switch = "env_id=SnakeGym/ObstacleField-v0"
-    message = r"ppo\.yaml is made for SnakeGym/Waypoints-v0, and env\.reward, course \(in"
+    message = "course is not a setting"
     refuse(message, tmp_path / "run", "--config", "configs/train/ppo.yaml", "--set", switch)

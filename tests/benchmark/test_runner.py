@@ -69,7 +69,7 @@ def test_rows_hold_the_end_of_the_episode(scenarios: Scenarios) -> None:
     assert np.abs(episodes.columns["progress_m"]).max() > 0.05
     rows = list(csv.DictReader(io.StringIO(rows_csv([episodes]))))
     task = find_task("SnakeGym/Waypoints-v0")().make_task(RESILIENT_SERVO, 1)
-    of_other_tasks = set(INFO_COLUMNS) - set(INFO_NOTES) - set(task.infos())
+    of_other_tasks = set(INFO_COLUMNS) - set(INFO_NOTES) - set(task.records)
     assert {"route_m", "tracking"} <= of_other_tasks
     assert tuple(rows[0]) == tuple(name for name in ROW_COLUMNS if name not in of_other_tasks)
     assert [int(row["seed"]) for row in rows] == list(range(500, 524))

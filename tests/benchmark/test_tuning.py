@@ -153,7 +153,7 @@ def test_a_search_in_the_field_maximises_success() -> None:
     assert 0.0 <= report["is_success"]["ci95"][0] <= report["is_success"]["mean"] <= 1.0
     gaits = np.array([[0.4, 0.8, 0.2, 0.7], [0.0, 0.0, 0.5, 0.5], [0.4, 0.8, 0.2, 0.7], [0.0, 0.0, 0.5, 0.5]])
     worth = in_field.play(gaits, np.arange(2_000_000, 2_000_004))
-    reached = in_field.env.core.task.infos()["is_success"].reshape(4, 4)
+    reached = in_field.env.core.task.record["is_success"].reshape(4, 4)
     assert reached[0].any() and not reached[1].any()
     np.testing.assert_array_equal(worth >= 1.0, reached)
 
@@ -161,7 +161,7 @@ def test_a_search_in_the_field_maximises_success() -> None:
 def test_a_search_among_waypoints_maximises_progress() -> None:
     tuned = search(population=4, worlds=8, generations=1)
     worth = tuned.play(np.full((4, 4), 0.5), np.arange(2_000_000, 2_000_002))
-    np.testing.assert_array_equal(worth.ravel(), tuned.env.core.task.infos()["progress_m"])
+    np.testing.assert_array_equal(worth.ravel(), tuned.env.core.task.record["progress_m"])
     tuned.advance()
     report = tuned.report()["tuning"]
     assert report["score"] == "progress_m" and "is_success" not in report

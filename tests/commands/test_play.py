@@ -13,7 +13,6 @@ from snake_gym.__main__ import main
 from snake_gym.commands.keys import key_table
 from snake_gym.commands.play import FAULT_KEYS, KEYS, PANEL, Session, make_player
 from snake_gym.config import ConfigError
-from snake_gym.envs.task_settings import build_env
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.render import palette
 from snake_gym.render.palette import rgb
@@ -21,6 +20,7 @@ from snake_gym.render.play_window import PlayWindow
 from snake_gym.render.robot_window import FPS, SIZE
 from snake_gym.render.sketch import Sketch
 from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.tasks.task_settings import build_env
 
 pytest.importorskip("pygame")
 PAGE = Path(__file__).parents[2] / "docs" / "play.md"
@@ -132,25 +132,25 @@ def test_dragging_moves_the_target_and_the_picture_of_it(play: Any) -> None:
     start = player.pixel(place)
     pg = player.pygame
     player.mouse(pg.MOUSEBUTTONDOWN, button=1, pos=start)
-    np.testing.assert_allclose(player.core.task.goal().target_xy_w[0], place, atol=0.02)
+    np.testing.assert_allclose(player.core.goal.target_xy_w[0], place, atol=0.02)
     end = (SIZE[0] // 2 + 60, SIZE[1] // 2 - 200)
     player.mouse(pg.MOUSEMOTION, pos=end, rel=(0, 0), buttons=(1, 0, 0))
     wanted = player.window.world_at(end)
-    np.testing.assert_allclose(player.core.task.goal().target_xy_w[0], wanted)
+    np.testing.assert_allclose(player.core.goal.target_xy_w[0], wanted)
     gap = np.abs(player.picture()[end[1], end[0]].astype(int) - rgb(palette.ORANGE)).max()
     assert gap < 12  # the middle of the drawn target
     player.mouse(pg.MOUSEBUTTONUP, button=1, pos=end)
     player.mouse(pg.MOUSEMOTION, pos=(5, 5), rel=(0, 0), buttons=(0, 0, 0))
-    np.testing.assert_allclose(player.core.task.goal().target_xy_w[0], wanted)
+    np.testing.assert_allclose(player.core.goal.target_xy_w[0], wanted)
     assert not player.window.camera.fixed
 
 
 def test_arrows_turn_the_target_of_a_controller_and_the_controller_follows(play: Any) -> None:
     one, other = play(controller="cc"), play(controller="cc")
-    here = one.core.task.point(one.core.robot.state)[0]
+    here = one.core.point_xy[0]
 
     def bearing(player: Player) -> float:
-        gap = player.core.task.goal().target_xy_w[0] - here
+        gap = player.core.goal.target_xy_w[0] - here
         return float(np.arctan2(gap[1], gap[0]))
 
     before = bearing(one)
@@ -164,9 +164,9 @@ def test_arrows_turn_the_target_of_a_controller_and_the_controller_follows(play:
 
 def test_arrows_drive_and_g_changes_the_gait_without_a_jump(play: Any) -> None:
     player = play()
-    target, core = player.core.task.goal().target_xy_w.copy(), player.core
+    target, core = player.core.goal.target_xy_w.copy(), player.core
     player.press(*["right"] * 8, "g")
-    np.testing.assert_array_equal(core.task.goal().target_xy_w, target)
+    np.testing.assert_array_equal(core.goal.target_xy_w, target)
     angle, references = float(core.robot.state.link_angle[0].mean()), []
     for _ in range(120):
         player.session.pass_time(1.0 / FPS)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv
-from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
 from snake_gym.robot.presets import PRESETS
 from tests.envs.spread_ends import spread_ends_at_reset
+from tests.envs.vector_checker import assert_same, check_vector_env, draw_actions
 from tests.tasks_of_robots import PLANAR_TASKS, SPATIAL_TASKS
 
 AMONG_OBSTACLES = ("SnakeGym/ObstacleField-v0", "SnakeGym/Escape-v0")
@@ -35,16 +33,6 @@ def test_a_pair_that_cannot_be_is_refused(env_id: str, robot: str) -> None:
     for make in (gym.make, gym.make_vec):
         with pytest.raises(ConfigError, match=REFUSED[env_id, robot]):
             make(env_id, robot=robot)
-
-
-@pytest.mark.slow
-@every
-def test_checkers_of_others_are_silent(env_id: str, robot: str) -> None:
-    sb3 = pytest.importorskip("stable_baselines3.common.env_checker", reason="extra train")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(gym.make(env_id, robot=robot, render_mode="rgb_array").unwrapped)
-        sb3.check_env(gym.make(env_id, robot=robot))
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ import pytest
 
 from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.envs import SnakeVectorEnv
-from snake_gym.envs.checker import assert_same
 from snake_gym.registry import find_task
+from tests.envs.vector_checker import assert_same
 from tests.tasks_of_robots import PLANAR_TASKS
 
 FAULTS = {"n_min": 1, "n_max": 4, "onset_max_s": 5.0}
@@ -93,18 +93,6 @@ def test_of_a_list_of_faults_the_first_are_kept(faults: Mapping[str, Any], share
     env.reset(seed=0)
     for world in range(3):
         assert sorted((np.flatnonzero(env.core.robot.faults.kind[world]) + 1).tolist()) == sorted(left)
-
-
-@pytest.mark.parametrize(
-    ("env_id", "group"),
-    [("SnakeGym/Waypoints-v0", "course"), ("SnakeGym/Velocity-v0", "command"), ("SnakeGym/PathFollow-v0", "path")],
-)
-def test_courses_commands_and_paths_turn_by_the_share(env_id: str, group: str) -> None:
-    config = find_task(env_id)()
-    full, quarter = (to_dict(each)[group] for each in (config, config.at_difficulty(0.25)))
-    turns = {name for name in full if name in ("max_turn_rad", "max_bend_rad")}
-    assert turns
-    assert quarter == {**full, **{name: 0.25 * full[name] for name in turns}}
 
 
 @pytest.mark.parametrize("kind", ["pegboard", "forest", "corridor", "bends", "gates"])

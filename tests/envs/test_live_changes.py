@@ -10,9 +10,9 @@ import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv
-from snake_gym.envs.checker import assert_same
 from snake_gym.envs.core import SnakeCore
 from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from tests.envs.vector_checker import assert_same
 
 
 def core_of(env_id: str = "SnakeGym/Waypoints-v0", n_worlds: int = 1, **settings: Any) -> SnakeCore:
@@ -95,9 +95,9 @@ def test_a_servo_that_falls_silent_keeps_its_last_command_and_answers_when_it_is
         ("Waypoints", lambda core: core.mend(0, 12), "joint is 12"),
         ("Waypoints", lambda core: core.set_fault(7, 1, "locked"), "world is 7; expected in"),
         ("Waypoints", lambda core: core.mend(-1), "world is -1; expected in"),
-        ("Waypoints", lambda core: core.task.move_target(0, (math.nan, 0.0)), "expected two coordinates"),
-        ("PathFollow", lambda core: core.task.move_target(0, (1.0, 1.0)), "no target"),
-        ("Escape", lambda core: core.task.move_target(0, (1.0, 1.0)), "goal.guidance"),
+        ("Waypoints", lambda core: core.move_target(0, (math.nan, 0.0)), "expected two coordinates"),
+        ("PathFollow", lambda core: core.move_target(0, (1.0, 1.0)), "no target"),
+        ("Escape", lambda core: core.move_target(0, (1.0, 1.0)), "no target"),
     ],
 )
 def test_a_change_that_cannot_be_is_refused_and_nothing_changes(env_id: str, change: Any, expected: str) -> None:
@@ -114,29 +114,29 @@ def test_a_change_that_cannot_be_is_refused_and_nothing_changes(env_id: str, cha
 def test_a_moved_waypoint_is_the_goal_and_counts() -> None:
     core = core_of(n_worlds=2)
     second = core.task.targets_xy[1].copy()
-    before = core.task.point(core.robot.state).copy()
-    core.task.move_target(0, (3.0, -4.0))
-    assert core.task.goal().target_xy_w[0].tolist() == [3.0, -4.0]
+    before = core.point_xy.copy()
+    core.move_target(0, (3.0, -4.0))
+    assert core.goal.target_xy_w[0].tolist() == [3.0, -4.0]
     np.testing.assert_array_equal(core.task.targets_xy[1], second)
     drive(core, 3)
-    now = core.task.point(core.robot.state)
+    now = core.point_xy
     made = math.dist(before[0], (3.0, -4.0)) - math.dist(now[0], (3.0, -4.0))
-    assert core.task.progress_m[0] == pytest.approx(made)
-    core.task.move_target(0, now[0])
+    assert core.task.record["progress_m"][0] == pytest.approx(made)
+    core.move_target(0, now[0])
     drive(core, 1)
     assert core.task.index.tolist() == [1, 0]
     other = core_of(n_worlds=2)
-    core.task.move_target(0, (1.0, 2.0))
+    core.move_target(0, (1.0, 2.0))
     other.set_state(core.get_state())
-    assert other.task.goal().target_xy_w[0].tolist() == [1.0, 2.0]
+    assert other.goal.target_xy_w[0].tolist() == [1.0, 2.0]
 
 
 def test_a_command_turns_towards_the_point() -> None:
     core = core_of("SnakeGym/Velocity-v0")
-    here = core.task.point(core.robot.state)[0]
-    core.task.move_target(0, here + np.array([0.0, 2.0]))
-    assert core.task.infos()["commanded_heading_rad"][0] == pytest.approx(math.pi / 2, abs=0.1)
-    gap = core.task.goal().target_xy_w[0] - here
+    here = core.point_xy[0]
+    core.move_target(0, here + np.array([0.0, 2.0]))
+    assert core.infos()["commanded_heading_rad"][0] == pytest.approx(math.pi / 2, abs=0.1)
+    gap = core.goal.target_xy_w[0] - here
     assert math.atan2(gap[1], gap[0]) == pytest.approx(math.pi / 2, abs=0.1)
 
 
@@ -144,6 +144,6 @@ def test_a_command_turns_towards_the_point() -> None:
 def test_the_goal_among_obstacles_moves_where_it_is_shown_itself(name: str) -> None:
     env_id = f"SnakeGym/{name}-v0"
     core = core_of(env_id, goal={"guidance": "goal"})
-    assert core.task.target_moves and not core_of(env_id).task.target_moves
-    core.task.move_target(0, (0.5, 0.25))
-    assert core.task.goal().target_xy_w[0].tolist() == [0.5, 0.25]
+    assert core.task.moves_target and not core_of(env_id).task.moves_target
+    core.move_target(0, (0.5, 0.25))
+    assert core.goal.target_xy_w[0].tolist() == [0.5, 0.25]

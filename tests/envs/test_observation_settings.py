@@ -10,12 +10,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from snake_gym.envs import make_obstacle_field, make_waypoints
-from snake_gym.envs.checker import assert_same
+from snake_gym.envs import SnakeVectorEnv, make_waypoints
 from snake_gym.interface.observations import FURTHER, ObservationLayout
+from snake_gym.interface.observer import Observer
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.fault_kinds import fault_code
+from tests.envs.vector_checker import assert_same
 
 W, J, N = 64, 9, 10
 FREELY = [name for name in FURTHER if name not in ("tail_leads", "suspected_fault")]
@@ -61,7 +62,9 @@ def test_default_observations_are_those_from_before_there_was_a_choice(
     )  # fmt: skip
     goal = Goal(rng.normal(size=(W, 2)), np.ones(W, bool))
     layout = ObservationLayout(RESILIENT_SERVO, n_actions, **arguments)
-    obs = layout.build(measurement, goal, rng.normal(size=(W, J)), rng.normal(size=(W, n_actions)), rng.normal(size=W))
+    obs = Observer(layout, W).look(
+        measurement, goal, rng.normal(size=(W, J)), rng.normal(size=(W, n_actions)), rng.normal(size=W)
+    )
     assert hashlib.sha256(obs.tobytes()).hexdigest()[:16] == digest
 
 
@@ -128,8 +131,6 @@ def test_a_policy_sees_which_end_leads_and_what_the_controller_below_suspects() 
 
 def test_velocity_stays_while_the_pose_is_lost_and_is_then_the_mean_of_the_gap() -> None:
     """A robot that moves evenly and turns through pi; its pose source tells angles from -pi to pi."""
-    from snake_gym.interface.observer import Observer
-
     layout = ObservationLayout(RESILIENT_SERVO, J, False, "centre", columns=["body_velocity", "turning_rate"])
     observer, zeros = Observer(layout, 2), np.zeros((2, J))
     lost = [(False, True), (True, True), (True, False), (False, False), (True, True), (True, True)]
@@ -266,7 +267,8 @@ def test_privileged_columns_tell_the_truth() -> None:
 
 def test_contact_forces_are_told_where_there_are_obstacles() -> None:
     observation = {"privileged": ["true_contact_force"]}
-    core = make_obstacle_field(4, {"action": {"kind": "residual"}, "observation": observation}).core
+    settings = {"action": {"kind": "residual"}, "observation": observation}
+    core = SnakeVectorEnv("SnakeGym/ObstacleField-v0", 4, config=settings).core
     core.reset(np.arange(4))
     weight_n, touched = 9.81 * core.spec.links("link_mass_kg").sum(), 0
     for _ in range(80):

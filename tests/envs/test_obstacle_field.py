@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from snake_gym.envs import make_obstacle_field
+from snake_gym.envs import SnakeVectorEnv
 from snake_gym.obstacles.shapes import distance
 
 
 def test_the_first_observation_holds_true_ranges() -> None:
-    env = make_obstacle_field(16, {"range_scan": {"n_beams": 7, "max_range_m": 1.5}, "action": {"kind": "gait"}})
+    settings = {"range_scan": {"n_beams": 7, "max_range_m": 1.5}, "action": {"kind": "gait"}}
+    env = SnakeVectorEnv("SnakeGym/ObstacleField-v0", 16, config=settings)
     obs, _ = env.reset(seed=0)
     seen = env.core.layout.read(obs, "range")
     assert seen.shape == (16, 7)

@@ -21,11 +21,11 @@ from snake_gym.__main__ import main
 from snake_gym.benchmark import evaluate
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv, make_waypoints
-from snake_gym.envs.checker import assert_same, check_vector_env
 from snake_gym.interface import observations
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.simulation import fault_kinds
 from tests.envs.spread_ends import spread_ends_at_reset
+from tests.envs.vector_checker import assert_same, check_vector_env
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text()
@@ -88,6 +88,18 @@ def test_a_task_keeps_the_promises_of_every_vector_env(folder: Path) -> None:
     assert obs[:, -1].tolist() == [1.0] * 3  # all the time is left
     with pytest.raises(ConfigError, match=r"env.distance_m is -1; expected finite and > 0"):
         gym.make("Mine/Reach-v0", distance_m=-1.0)
+
+
+def test_what_a_task_changes_and_does_not_keep_is_named_before_a_state_is_saved_without_it(folder: Path) -> None:
+    clock = "        self.index[reached] = 1\n"
+    for line in ("self.clock_s = step.state.time_s + 0.0", "self.n_steps = getattr(self, 'n_steps', 0) + 1"):
+        (folder / "reach.py").write_text(EXAMPLES["reach.py"].replace(clock, f"{clock}        {line}\n"))
+        snake_gym.load_plugins("reach.py")
+        env = SnakeVectorEnv("Mine/Reach-v0", 2)
+        _ = env.reset(seed=0), env.get_state(), env.step(np.zeros((2, 9)))
+        with pytest.raises(ConfigError, match=r"the task has changed its (clock_s|n_steps), which no"):
+            env.get_state()
+        del sys.modules["reach"]
 
 
 def test_other_processes_find_the_plugin_by_the_keywords_of_the_env(folder: Path) -> None:

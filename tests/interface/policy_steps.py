@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from snake_gym.interface.observer import Observer
 from snake_gym.interface.policy_file import FilePolicy
 from snake_gym.robot.measurement import Goal, Measurement
 
@@ -19,7 +20,7 @@ def play(policy: FilePolicy, n_steps: int = 10) -> np.ndarray:
     goal = Goal(np.array([[1.5, 0.5]]), np.ones(1, bool))
     for _ in range(n_steps):
         measurement = Measurement(angle, rate, np.zeros((1, 2)), np.zeros(1), np.ones(1, bool))
-        obs = layout.build(measurement, goal, reference, action, decoder.phase(state))
+        obs = Observer(layout, 1).look(measurement, goal, reference, action, decoder.phase(state))
         action = policy.predict(obs)[0].astype(np.float64)
         reference = decoder.decode(action, measurement, goal, state)
         turn = np.clip(reference - angle, -0.4, 0.4)

@@ -180,18 +180,6 @@ def test_weights_of_another_policy_are_refused_even_with_their_hash(folder: Path
     assert "is not finite" in refusal(folder)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ((SHIPPED / "policy.json").read_bytes()[:9000], "policy.json is not JSON"),
-        (b'{"a": 1}', "its format is null; expected 'snake_gym policy file 2'"),
-    ],
-)
-def test_foreign_content_is_refused(content: bytes, message: str, folder: Path) -> None:
-    (folder / "policy.json").write_bytes(content)
-    assert message in refusal(folder)
-
-
 # --- the network -----------------------------------------------------------------------------------------------------
 
 

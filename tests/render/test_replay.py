@@ -23,8 +23,8 @@ from PIL import Image, ImageSequence
 from snake_gym.envs.recording import Recording
 from snake_gym.physics.faults import BIASED, DEAD, FAULT_CODES, HEALTHY, NOISY
 from snake_gym.render.animation import scene_gif
-from snake_gym.render.frames import FrameRenderer
-from snake_gym.render.palette import MUTED, fault_colours, policy_colours, rgb
+from snake_gym.render.frames import FrameRenderer, Picture, ends_of
+from snake_gym.render.palette import MUTED, fault_colours, rgb
 from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired
 from snake_gym.render.replay import ASSETS, Scene, replay_page
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
@@ -216,13 +216,6 @@ def test_figures_are_drawn() -> None:
     assert is_png(plot_paired([1.0], [1.0], [0], ("a", "b"), ("#0072B2", "#AA3377")))
 
 
-@pytest.mark.parametrize(("n_learned", "n_classical"), [(1, 8), (3, 4)])
-def test_every_entrant_has_a_colour_of_its_own(n_learned: int, n_classical: int) -> None:
-    chosen = policy_colours(["learned"] * n_learned + ["classical"] * n_classical)
-    colours = [*chosen, *fault_colours().values()]
-    assert len(set(colours)) == len(colours)
-
-
 def test_every_kind_of_fault_has_a_colour_and_a_name_in_page_and_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FAULT_CODES, "sticky", 20)
     monkeypatch.setitem(FAULT_CODES, "jerky", 21)
@@ -234,5 +227,6 @@ def test_every_kind_of_fault_has_a_colour_and_a_name_in_page_and_frame(monkeypat
     named = {name: code for name, code in FAULT_CODES.items() if code in colours}
     assert {kind["name"]: int(code) for code, kind in shown.items()} == named
     assert shown["20"]["colour"] == MUTED
-    frame = FrameRenderer(SPEC).draw(np.zeros(10), (0, 0), [[5, 0]], 0, failed=[0, 0, 0, 20, 0, 0, 0, 0, 0])
+    ends_xy, failed = ends_of(SPEC, np.zeros(10), np.zeros(2)), np.array([0, 0, 0, 20, 0, 0, 0, 0, 0])
+    frame = FrameRenderer(SPEC).draw(Picture(ends_xy, failed=failed))
     assert (np.abs(frame.astype(int) - rgb(MUTED)).max(axis=2) <= 4).sum() > 60

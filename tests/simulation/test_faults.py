@@ -5,12 +5,12 @@ import pytest
 
 from snake_gym.commands.list import list_envs
 from snake_gym.config import build
-from snake_gym.envs.task_settings import build_env
 from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLIPPED, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.registry import TASKS
 from snake_gym.simulation.faults import FaultConfig, JointFault, draw_faults
 from snake_gym.simulation.streams import RandomStreams
+from snake_gym.tasks.task_settings import build_env
 
 KIND_OF_SEED_7 = [3, 0, 1, 1, 0, 0, 2, 0, 0]
 ONSET_OF_SEED_7 = [

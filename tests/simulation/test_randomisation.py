@@ -13,7 +13,6 @@ import pytest
 
 from snake_gym.config import build, load_yaml
 from snake_gym.envs import SnakeVectorEnv, WaypointsConfig
-from snake_gym.envs.checker import check_vector_env
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.measurement import tracked_point
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
@@ -21,6 +20,7 @@ from snake_gym.robot.spec import FrictionSpec, RobotSpec
 from snake_gym.simulation.randomisation import RandomisationConfig
 from snake_gym.simulation.simulated_robot import SimulatedRobot, VaryingDelay, chain_params
 from tests.envs.spread_ends import spread_ends_at_reset
+from tests.envs.vector_checker import check_vector_env
 from tests.oracles.dense_chain import DenseChain, DenseState
 
 PRESET = load_yaml("configs/env/randomised_servo.yaml")

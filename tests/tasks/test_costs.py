@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.envs import SnakeEnv, SnakeVectorEnv, WaypointsConfig
-from snake_gym.envs.checker import assert_same
-from snake_gym.envs.task_settings import scenario_settings
+from snake_gym.envs import SnakeEnv, SnakeVectorEnv
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.tasks.costs import CostConfig, Costs
+from tests.envs.vector_checker import assert_same
 
 SPEC = load_robot({"preset": "resilient_servo", "joint_limit_rad": 1.0})  # limit 8 N m, control step 0.2 s
 LIVE = np.ones(2, bool)
@@ -111,7 +110,3 @@ def test_costs_change_nothing_but_the_infos(env_id: str) -> None:
         assert all(((cost >= 0.0) & (cost <= 1.0)).all() for cost in each)
         total += float(told[4]["cost"].sum())
     assert total > hot > 0.0
-
-
-def test_costs_are_no_part_of_a_scenario() -> None:
-    assert scenario_settings(WaypointsConfig(costs=CostConfig(**ALL))) == scenario_settings(WaypointsConfig())

@@ -9,18 +9,20 @@ from snake_gym.physics.state import ChainState, zero_state
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.measurement import centre_offset, chain_angles, head_angle_for
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from snake_gym.tasks.obstacle_field import FieldRewardConfig, GoalConfig, ObstacleField, robot_extent
+from snake_gym.tasks.obstacle_field import GoalConfig, ObstacleField, ObstacleFieldConfig, robot_extent
+from snake_gym.tasks.task import NewEpisodes, begin_episodes
+from tests.tasks.by_hand import evaluate
 
 SPEC = load_robot("resilient_servo")
-EXTENT = robot_extent(SPEC, 0.35, 0.52, "centre")
 PEG = FieldConfig(kind="list", shapes=(Circle(2.0, 0.0, 0.3),), goal_m=(4.0, 0.0))
 ALL = np.array([0, 1])
 
 
 def make(field: FieldConfig = PEG, **changes: object) -> ObstacleField:
-    goal = {"tracked_point": "centre", **changes}
-    task = ObstacleField(field, GoalConfig(**goal), FieldRewardConfig(), SPEC, EXTENT, 2)  # type: ignore[arg-type]
-    task.begin(np.zeros((2, 9)), np.array([0.0, np.pi / 2]), np.full((2, 1), 0.5), ALL)
+    goal = GoalConfig(**{"tracked_point": "centre", **changes})  # type: ignore[arg-type]
+    config = ObstacleFieldConfig(field=field, goal=goal)
+    task = ObstacleField(config, SPEC, 2, goal.radius_m, "centre")
+    begin_episodes(task, NewEpisodes(ALL, config, np.zeros((2, 9)), np.array([0.0, np.pi / 2]), np.full((2, 1), 0.5)))
     task.update_goal(np.zeros((2, 2)), slice(None))
     return task
 
@@ -34,7 +36,7 @@ def moved(xy: list[list[float]], time_s: float = 0.2) -> ChainState:
 
 def step(task: ObstacleField, xy: list[list[float]], time_s: float = 0.2, live: tuple[bool, bool] = (True, True)):  # type: ignore[no-untyped-def]
     before = np.zeros((2, 2))
-    return task.evaluate(before, moved(xy, time_s), np.full((2, 9), 0.5), np.ones(2), np.array(live))
+    return evaluate(task, before, moved(xy, time_s), np.full((2, 9), 0.5), live=live)
 
 
 def test_progress_is_arc_length_so_that_a_detour_pays_all_the_way() -> None:
@@ -48,9 +50,9 @@ def test_progress_is_arc_length_so_that_a_detour_pays_all_the_way() -> None:
         if complete.any():
             break
     assert complete.all()
-    assert made == pytest.approx(task.progress_m)
-    assert (task.progress_m >= task.routes.length_m - task.radius_m - 1e-9).all()
-    infos = task.infos()
+    assert made == pytest.approx(task.record["progress_m"])
+    assert (task.record["progress_m"] >= task.routes.length_m - task.radius_m - 1e-9).all()
+    infos = task.record
     assert infos["is_success"].all()
     task.update_goal(task.targets_xy[:, 0], slice(None))
     assert (terms["goal"] == 1.0).all() and not task.goal().active.any()
@@ -65,7 +67,7 @@ def test_going_back_is_paid_back_and_ended_worlds_earn_nothing() -> None:
     terms, _ = step(task, [[0.0, 0.0], [0.0, 0.0]], live=(True, False))
     assert terms["progress"].tolist() == pytest.approx([-0.3, 0.0])
     assert terms["effort"].tolist() == [9 * 0.25, 0.0] and terms["energy"].tolist() == [1.0, 0.0]
-    assert task.progress_m.tolist() == pytest.approx([0.0, 0.3])
+    assert task.record["progress_m"].tolist() == pytest.approx([0.0, 0.3])
 
 
 def test_the_carrot_goes_ahead_on_the_route_from_the_measured_place() -> None:
@@ -91,11 +93,11 @@ def test_contacts_add_up() -> None:
     state.contact_force[0, 5] = [0.0, 1.0]
     state.n_contacts[0], state.penetration_m[0] = 2.0, 0.001
     for _ in range(3):
-        terms, _ = task.evaluate(np.zeros((2, 2)), state, np.zeros((2, 9)), np.zeros(2), np.ones(2, bool))
+        terms, _ = evaluate(task, np.zeros((2, 2)), state, np.zeros((2, 9)))
         assert terms["contact"].tolist() == [6.0, 0.0]
     state.penetration_m[0] = 0.0
-    task.evaluate(np.zeros((2, 2)), state, np.zeros((2, 9)), np.zeros(2), np.array([False, True]))
-    infos = task.infos()
+    evaluate(task, np.zeros((2, 2)), state, np.zeros((2, 9)), live=[False, True])
+    infos = task.record
     assert infos["contact_time_s"].tolist() == pytest.approx([0.6, 0.0])
     assert infos["contact_impulse_ns"].tolist() == pytest.approx([3 * 6.0 * 0.2, 0.0])
     assert infos["penetration_m"].tolist() == [0.001, 0.0]
@@ -105,8 +107,10 @@ def test_contacts_add_up() -> None:
 def test_the_field_depends_on_its_number_alone_and_turns_with_the_heading() -> None:
     fields = []
     for number, heading in ((0.3, 0.0), (0.3, 1.0), (0.7, 0.0)):
-        task = ObstacleField(FieldConfig(), GoalConfig(), FieldRewardConfig(), SPEC, EXTENT, 2)
-        task.begin(np.zeros((2, 9)), np.array([2.0, heading]), np.array([[0.1], [number]]), ALL)
+        config = ObstacleFieldConfig()
+        task = ObstacleField(config, SPEC, 2, config.goal.radius_m, config.goal.tracked_point)
+        drawn = np.array([2.0, heading]), np.array([[0.1], [number]])
+        begin_episodes(task, NewEpisodes(ALL, config, np.zeros((2, 9)), *drawn))
         fields.append(task.scenery(1).features)
     c, s = np.cos(1.0), np.sin(1.0)
     np.testing.assert_allclose(fields[0][:, :2] @ np.array([[c, s], [-s, c]]), fields[1][:, :2], atol=1e-9)

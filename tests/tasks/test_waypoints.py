@@ -6,21 +6,23 @@ import pytest
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.physics.state import zero_state
 from snake_gym.tasks.waypoints import CourseConfig, Waypoints
-
-LIVE = np.ones(1, bool)
+from tests.tasks.by_hand import begin, evaluate
 
 
 def advance(
-    task: Waypoints, start: list[float], end: list[float], time_s: float = 0.2, live: np.ndarray = LIVE
-) -> tuple[dict, np.ndarray]:
+    task: Waypoints, start: list[float], end: list[float], time_s: float = 0.2
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     state = zero_state(1, 3)
     state.centre_xy[:] = end
     state.time_s[:] = time_s
-    return task.evaluate(np.array([start]), state, np.full((1, 2), 0.5), np.array([1.5]), live)
+    terms, complete = evaluate(task, [start], state, np.full((1, 2), 0.5), 1.5)
+    return terms, complete
 
 
 def test_progress_counts_towards_the_target_of_the_step_and_targets_advance() -> None:
-    task = Waypoints(CourseConfig(kind="list", targets=((1.0, 0.0), (1.0, 1.0)), radius_m=0.1), 1)
+    course = CourseConfig(kind="list", targets=((1.0, 0.0), (1.0, 1.0)), radius_m=0.1)
+    task = Waypoints(course, 1)
+    begin(task, 0.0, course=course)
     terms, done = advance(task, [0.0, 0.0], [0.5, 0.0])
     assert (terms["progress"][0], terms["target"][0], done[0]) == (0.5, 0.0, False)
     terms, done = advance(task, [0.5, 0.0], [0.95, 0.0], 7.0)
@@ -29,19 +31,20 @@ def test_progress_counts_towards_the_target_of_the_step_and_targets_advance() ->
     terms, done = advance(task, [0.95, 0.0], [1.0, 0.95], 9.0)
     assert terms["progress"][0] == pytest.approx(np.hypot(0.05, 1.0) - 0.05)
     assert done[0] and not task.goal().active[0]
-    assert [task.infos()[name][0] for name in ("time_to_first_target_s", "last_target_time_s")] == [7.0, 9.0]
-    before = task.progress_m[0]
+    assert [task.record[name][0] for name in ("time_to_first_target_s", "last_target_time_s")] == [7.0, 9.0]
+    before = task.record["progress_m"][0]
     terms, done = advance(task, [1.0, 0.95], [3.0, 3.0])
-    assert terms["progress"][0] == 0.0 and done[0] and task.progress_m[0] == before
+    assert terms["progress"][0] == 0.0 and done[0] and task.record["progress_m"][0] == before
     assert terms["effort"][0] == 0.5 and terms["energy"][0] == 1.5
 
 
 def test_random_courses_keep_to_distances_and_turns() -> None:
     n = 500
-    task = Waypoints(CourseConfig(n_targets=20, min_distance_m=1.0, max_distance_m=2.0, max_turn_rad=1.0), n)
+    course = CourseConfig(n_targets=20, min_distance_m=1.0, max_distance_m=2.0, max_turn_rad=1.0)
+    task = Waypoints(course, n)
     rng = np.random.default_rng(0)
     heading = rng.uniform(-3, 3, n)
-    start = task.begin(np.zeros((n, 4)), heading, rng.random((n, task.n_random)), np.arange(n))
+    start = begin(task, heading, rng.random((n, task.n_random)), course=course)
     np.testing.assert_array_equal(start.head_angle, heading)
     legs = np.diff(np.concatenate([start.point_xy[:, None], task.targets_xy], axis=1), axis=1)
     length = np.linalg.norm(legs, axis=2)

@@ -27,7 +27,7 @@ from snake_gym.physics.state import ChainState
 from snake_gym.registry import find_task
 from snake_gym.robot.measurement import Goal, Measurement, link_angles, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray
-from snake_gym.tasks.task import EnvConfig
+from snake_gym.tasks.task import EnvConfig, NewEpisodes, Step, begin_episodes
 
 _NOT_REAL = {field.name for field in fields(EnvConfig)} - {"start"} | {"contact_sensor"}
 """Settings of simulated envs that a real robot has no use for, or that are given beside the task."""
@@ -109,8 +109,8 @@ class MeasuredTask(MeasuredCourse):
             raise ConfigError("reset got targets; expected none: the task says where to go")
         task, row = self.task, np.zeros(1, np.int64)
         heading = mean_angle(measurement)
-        task.follow(self.env_config)
-        start = task.begin(measurement.joint_angle, heading, self.rng.uniform(size=(1, task.n_random)), row)
+        u = self.rng.uniform(size=(1, task.n_random))
+        start = begin_episodes(task, NewEpisodes(row, self.env_config, measurement.joint_angle, heading, u))
         turned = math.remainder(float(start.head_angle[0] - measurement.head_angle[0]), 2.0 * math.pi)
         if abs(turned) > _TURNED_RAD:
             raise ConfigError(
@@ -145,18 +145,19 @@ class MeasuredTask(MeasuredCourse):
             return 0.0, False
         point, state = tracked_point(self._spec, measurement, self.task.tracked_point), self._state(measurement)
         before = point if self._last_xy is None else self._last_xy[None]
-        terms, complete = self.task.evaluate(before, state, action, np.zeros(1), np.ones(1, bool))
+        live = np.ones(1, bool)
+        terms, complete = self.task.evaluate(Step(self.task.goal(), before, point, state, action, np.zeros(1), live))
         self.task.update_goal(point, slice(None))
         self.terms = {name: float(values[0]) for name, values in terms.items()}
         self._last_xy, self._done = point[0].copy(), bool(complete[0])
         reached = int(self.task.index[0]) - self.index
-        made = float(self.task.progress_m[0]) - self.progress_m
+        made = float(self.task.record["progress_m"][0]) - self.progress_m
         self.index, self.progress_m = self.index + reached, self.progress_m + made
         return made, reached > 0
 
     def infos(self) -> dict[str, Any]:
         """Return what the task tells of the episode."""
-        return {name: values[0].item() for name, values in self.task.infos().items() if np.ndim(values) == 1}
+        return {name: values[0].item() for name, values in self.task.record.items()}
 
     def _state(self, measurement: Measurement) -> Any:
         """Return the robot's state as measured; nothing that it cannot feel."""

@@ -260,5 +260,5 @@ class RobotLoop:
         phase = self.decoder.phase(self.state) if self.decoder.has_phase else None
         remaining = np.array([max(0.0, 1.0 - self.step_count / self.n_steps)])
         goal = self.course.goal()
-        told = {**self.course.signals(), **self.decoder.tell(self.state)}
+        told = {**self.course.signals(), **self.decoder.signals(self.state)}
         return self.observer.look(measurement, goal, self.reference, self.action, phase, told, remaining)[0]

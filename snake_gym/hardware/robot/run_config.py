@@ -180,7 +180,7 @@ def action_contract(
         )
     layout = ObservationLayout(
         robot, decoder.size, decoder.has_phase, course.tracked_point, columns=seen.columns, history=seen.history,
-        told=decoder.told, **seen_besides,
+        controller_signals=decoder.signal_names, **seen_besides,
     )  # fmt: skip
     return Contract(decoder, layout, robot)
 
@@ -188,7 +188,7 @@ def action_contract(
 def check_columns(layout: ObservationLayout, task_columns: Collection[str] = ()) -> None:
     """Raise ConfigError for columns that come from another task than the robot's, whose own are ``task_columns``, or
     from sensors not built in."""
-    by_decoder = {name: np.zeros(1) for name in layout.told}
+    by_decoder = {name: np.zeros(1) for name in layout.controller_signals}
     lacking = [
         name for name in layout.fields
         if name not in task_columns

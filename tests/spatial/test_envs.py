@@ -17,12 +17,12 @@ from scipy.spatial.transform import Rotation
 
 import snake_gym  # noqa: F401  registers
 from snake_gym.envs import SnakeVectorEnv
-from snake_gym.envs.checker import assert_same, check_vector_env
 from snake_gym.envs.recording import Recorder
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.spatial.ground import field_heights
 from snake_gym.spatial.terrain import KINDS, TerrainConfig
 from snake_gym.spatial.waypoints import VARIED
+from tests.envs.vector_checker import assert_same, check_vector_env
 from tests.tasks_of_robots import SPATIAL_TASKS
 
 SMALL: dict[str, Any] = {

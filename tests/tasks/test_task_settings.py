@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from snake_gym.config import ConfigError, apply_overrides, build, dump_yaml
+from snake_gym.config import ConfigError, apply_overrides, build
 from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig
-from snake_gym.envs.task_settings import build_env, changed_assignments, check_task, laid_over, scenario_settings
+from snake_gym.tasks.task_settings import build_env, changed_assignments, laid_over, scenario_settings
 
 WAYPOINTS, FIELD = "SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"
 SWITCH = f"env_id={FIELD}"
@@ -20,24 +20,6 @@ def test_a_group_of_another_task_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^x\.yaml.*field is not a setting"):
         build_env(WAYPOINTS, {"field": {}}, "x.yaml")
     assert isinstance(build_env(FIELD, {"time_limit_s": 4.0}), ObstacleFieldConfig)
-
-
-def test_a_switched_config_may_keep_no_setting_of_its_task(tmp_path: Path) -> None:
-    dump_yaml({"course": {"radius_m": 0.2}, "time_limit_s": 30.0}, tmp_path / "env.yaml")
-    # reward would be merged in silence: both tasks have reward.progress
-    config = {"env_file": str(tmp_path / "env.yaml"), "env": {"reward": {"progress": 5.0}, "faults": {"n_max": 2}}}
-    with pytest.raises(ConfigError) as caught:
-        check_task(config, [SWITCH], "mine.yaml")
-    text = str(caught.value)
-    assert text.startswith(f"env_id is {FIELD}, but mine.yaml is made for {WAYPOINTS}, and env.reward, course (in ")
-    with pytest.raises(ConfigError, match=r"and env.reward belongs"):
-        check_task(config, [SWITCH, "env_file=other.yaml"], "mine.yaml")
-    with pytest.raises(ConfigError, match=r"and env.reward belongs"):  # a part of it is not the whole
-        check_task(config, [SWITCH, "env_file=other.yaml", "env.reward.goal=3"], "mine.yaml")
-    check_task(config, [SWITCH, "env_file=other.yaml", "env.reward={}"], "mine.yaml")
-    check_task(config, [SWITCH, "env_file=other.yaml", "env={}"], "mine.yaml")
-    check_task({"env": {"faults": {"n_max": 2}}}, [SWITCH], "mine.yaml")
-    check_task(config, [f"env_id={WAYPOINTS}", "env.time_limit_s=3"], "mine.yaml")
 
 
 def test_a_file_is_found_beside_the_package_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
