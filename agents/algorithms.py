@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -34,7 +33,7 @@ from snake_gym.interface.mirror import Reflection, side_by_side
 
 from .asymmetric import choose_policy
 from .ppo import PPO
-from .sb3_internals import PLAIN_POLICY, RECURRENT_POLICY, BetweenRollouts, unwrap
+from .sb3_internals import PLAIN_POLICY, RECURRENT_POLICY, unwrap
 
 _DISCRETE = ("DQN", "QRDQN", "MaskablePPO")
 """Algorithms whose actions are choices of a list; a snake's are continuous."""
@@ -158,8 +157,8 @@ def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Alg
     return Algorithm(name, classes[name], network, values, values.pop("action_noise_std", None))
 
 
-def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "cpu") -> BaseAlgorithm:
-    """Return a fresh SB3 model with ``BetweenRollouts``. Raises ConfigError for what SB3 and torch refuse."""
+def make_model(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "cpu") -> BaseAlgorithm:
+    """Return a fresh SB3 model. Raises ConfigError for what SB3 and torch refuse."""
     try:
         get_device(device)
     except RuntimeError as error:
@@ -170,10 +169,8 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
     if algorithm.action_noise_std is not None:
         shape = venv.action_space.shape or ()
         parameters["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, algorithm.action_noise_std))
-    # The bases are found at run time. The name stays the algorithm's: it appears in SB3's messages.
-    cls = typing.cast(Any, type(algorithm.name, (BetweenRollouts, algorithm.cls), {}))
     try:
-        model = cls(
+        model = algorithm.cls(
             policy, venv, seed=seed, device=device, policy_kwargs=algorithm.network.policy_kwargs(), **parameters
         )
     except (AssertionError, ValueError, TypeError, RuntimeError, MemoryError) as error:
@@ -181,8 +178,7 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
         raise ConfigError(f"algorithm {algorithm.name} does not take these settings: {reason}") from error
     if isinstance(model, PPO) and model.mirror > 0.0:
         model.reflection = _reflection_of(venv)
-    model.between_rollouts = lambda: None
-    return typing.cast(BaseAlgorithm, model)
+    return model
 
 
 def _reflection_of(venv: VecEnv) -> Reflection:

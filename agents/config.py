@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import EVALUATION, TRAINING
-from snake_gym.config import ConfigError, Settings, differences, to_dict
+from snake_gym.config import ConfigError, Settings, apply_overrides, build_over, differences, load_yaml, to_dict
 from snake_gym.config.settings import Count, Limit, PositiveCount, PositiveShare, Share
 from snake_gym.controllers import resolve_controller, tuning_of
-from snake_gym.envs import DEFAULT_ENV, EnvConfig
+from snake_gym.envs import DEFAULT_ENV
 from snake_gym.envs.observation_columns import check_columns
-from snake_gym.envs.task_settings import build_env, laid_over
+from snake_gym.envs.task_settings import build_env, check_task, laid_over
+from snake_gym.plugins import take_plugins
 from snake_gym.registry import find_task
+
+from .algorithms import find_algorithm
 
 TRAINING_SEEDS = TRAINING.end
 """First world seed of evaluations during training; smaller seeds are for training."""
@@ -149,37 +154,38 @@ MAY_CHANGE = (
 """Settings that a resumed run may change; any other would make it another run."""
 
 
-def resolve_env(config: TrainConfig) -> TrainConfig:
+def read_settings(
+    file: Path, assignments: Sequence[str] = (), plugins: Sequence[str] = ()
+) -> tuple[TrainConfig, tuple[str, ...]]:
+    """Return the complete settings of a new run from a file, and notes on them. Raises ConfigError."""
+    in_file = load_yaml(file)
+    settings = take_plugins(apply_overrides(in_file, assignments), file, plugins)
+    check_task(in_file, assignments, str(file))
+    config, notes = complete(build_over(TrainConfig, in_file, settings, str(file)))
+    find_algorithm(config.algorithm)  # says before there is a folder what is wrong
+    return config, notes
+
+
+def complete(config: TrainConfig) -> tuple[TrainConfig, tuple[str, ...]]:
     """Return the run with every setting of the env written out, files included, so that later edits do not change it.
 
-    Raises ConfigError for wrong env settings.
+    With it come notes on a coarse physics step, and on a base gait tuned on another robot or in other scenarios. Raises
+    ConfigError for wrong env settings.
     """
-    env = _env_of(config)
+    env = build_env(config.env_id, laid_over(config.env_id, config.env_file, config.env))
     spec = env.load_robot()
     env.n_steps(spec)
+    coarse = spec.step_note()
+    notes = [] if coarse is None else [coarse]
     if env.action.kind == "residual":
+        tuning = tuning_notes(tuning_of(env.action.controller, spec, _BASE), spec, config.env_id, env)
+        notes += [f"{_BASE}: {note}" for note in tuning]
         options = tune_options(env.robot, config.env_id, env)
         controller = resolve_controller(env.action.controller, _BASE, spec, options)
         env = replace(env, action=replace(env.action, controller=controller))
     check_columns(env)
     robot = env.robot if env.robot == spec.name else to_dict(spec)
-    return replace(config, env_file=None, env={**to_dict(env), "robot": robot})
-
-
-def _env_of(config: TrainConfig) -> EnvConfig:
-    return build_env(config.env_id, laid_over(config.env_id, config.env_file, config.env))
-
-
-def launch_notes(config: TrainConfig) -> tuple[str, ...]:
-    """Return notes on a coarse physics step, and on a base gait tuned on another robot or in other scenarios."""
-    env = _env_of(config)
-    spec = env.load_robot()
-    coarse = spec.step_note()
-    notes = () if coarse is None else (coarse,)
-    if env.action.kind != "residual":
-        return notes
-    tuning = tuning_notes(tuning_of(env.action.controller, spec, _BASE), spec, config.env_id, env)
-    return (*notes, *(f"{_BASE}: {note}" for note in tuning))
+    return replace(config, env_file=None, env={**to_dict(env), "robot": robot}), tuple(notes)
 
 
 def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:

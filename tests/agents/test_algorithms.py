@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stable_baselines3
-from snake_gym.agents.algorithms import BetweenRollouts, find_algorithm, make_learner
+from snake_gym.agents.algorithms import find_algorithm, make_model
 from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 from stable_baselines3.common.utils import LinearSchedule
 
@@ -17,9 +17,8 @@ def test_parameters_reach_the_class() -> None:
     }  # fmt: skip
     algorithm = find_algorithm(settings)
     assert isinstance(algorithm.parameters["learning_rate"], LinearSchedule)
-    model = make_learner(algorithm, Sb3VecEnv(CopyEnv(2)), seed=0)
+    model = make_model(algorithm, Sb3VecEnv(CopyEnv(2)), seed=0)
     assert isinstance(model, stable_baselines3.PPO)
-    assert isinstance(model, BetweenRollouts)
     assert (model.n_steps, model.batch_size, model.gamma, model.lr_schedule(0.5)) == (4, 8, 0.9, 5.5e-4)
     assert str(model.policy.mlp_extractor.value_net).count("Linear") == 2
     assert "ReLU" in str(model.policy)
@@ -27,7 +26,7 @@ def test_parameters_reach_the_class() -> None:
 
 
 def test_action_noise_comes_from_its_standard_deviation() -> None:
-    model = make_learner(find_algorithm({"name": "TD3", "action_noise_std": 0.2}), Sb3VecEnv(CopyEnv(2)), seed=0)
+    model = make_model(find_algorithm({"name": "TD3", "action_noise_std": 0.2}), Sb3VecEnv(CopyEnv(2)), seed=0)
     assert model.action_noise is not None
     assert model.action_noise._sigma.tolist() == [0.2, 0.2]  # type: ignore[attr-defined]
 

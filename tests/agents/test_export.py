@@ -11,12 +11,11 @@ import onnx
 import pytest
 import torch
 from snake_gym.agents import export
-from snake_gym.agents.algorithms import find_algorithm, make_learner
-from snake_gym.agents.checkpoint import write_folder
+from snake_gym.agents.algorithms import find_algorithm, make_model
 from snake_gym.agents.config import TrainConfig
 from snake_gym.agents.onnx_graph import run_onnx
 from snake_gym.agents.policy_writer import LearnerPolicy, PolicyWriter
-from snake_gym.agents.run_folder import RunFolder
+from snake_gym.agents.run_folder import RunFolder, write_folder
 from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 from stable_baselines3.common.vec_env import VecNormalize
 
@@ -40,14 +39,14 @@ def make_run(
         venv = VecNormalize(venv, clip_obs=3.0)
         venv.obs_rms.mean = rng.normal(size=venv.obs_rms.mean.shape)
         venv.obs_rms.var = rng.uniform(0.1, 2.0, venv.obs_rms.mean.shape)
-    model = make_learner(found, venv, 0)
+    model = make_model(found, venv, 0)
     with torch.no_grad():
         for values in model.policy.parameters():
             values.copy_(torch.from_numpy(rng.normal(0.0, 1.0 / np.sqrt(values.shape[-1]), values.shape)))
     folder = RunFolder(path)
     folder.path.mkdir()
     folder.write_config(config)
-    folder.begin_launch(["python", "train.py"], 0)
+    folder.begin_launch(["python", "train.py"])
     write_folder(folder.policies / "final", PolicyWriter(config, folder).encode(model, {"return": 1.5}))
     return folder, LearnerPolicy(model)
 

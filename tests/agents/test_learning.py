@@ -10,10 +10,10 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from snake_gym.agents.metrics import play_episodes
 from snake_gym.agents.policy_writer import LearnerPolicy
-from snake_gym.agents.training import make_envs
+from snake_gym.agents.run_folder import RunFolder
 
 from tests.agents.copy_env import CopyEnv
-from tests.agents.runs import copy_envs, make_training, run_to_end, small_config
+from tests.agents.runs import copy_envs, run_to_end, small_config
 
 PPO = {"name": "PPO", "n_steps": 16, "batch_size": 128, "n_epochs": 5, "gamma": 0.0, "learning_rate": 3e-3,
        "network": {"net_arch": [32], "log_std_init": -1.0}}  # fmt: skip
@@ -61,15 +61,9 @@ def test_ppo_makes_the_snake_crawl_to_its_targets(tmp_path: Path) -> None:
     algorithm = {"name": "PPO", "n_steps": 32, "batch_size": 1024, "n_epochs": 5, "gamma": 0.95, "gae_lambda": 0.9,
                  "learning_rate": 1e-3, "network": network}  # fmt: skip
     config = small_config(
-        env=snake, algorithm=algorithm, n_envs=64, total_steps=200_000, eval={"every_steps": 0, "episodes": 64}
+        env=snake, algorithm=algorithm, n_envs=64, total_steps=200_000, eval={"every_steps": 500_000, "episodes": 64}
     )
-    training = make_training(config, tmp_path / "run")
-    env = make_envs(config)(config.eval.episodes, AutoresetMode.DISABLED)
-    untrained = play_episodes(training.model, env, config.eval.seed)
-    env.close()
-    assert untrained is not None
-    training.run()
-    training.close()
-    assert training.standing.evaluation is not None
-    assert abs(untrained["progress_m"].mean()) < 0.5
-    assert training.standing.evaluation["progress/all"] > 1.5
+    run_to_end(config, tmp_path / "run")
+    untrained, trained = RunFolder(tmp_path / "run").evaluations()
+    assert abs(untrained["progress/all"]) < 0.5
+    assert trained["progress/all"] > 1.5

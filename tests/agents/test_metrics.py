@@ -150,7 +150,7 @@ def test_what_has_not_learned_yet_is_never_the_best(tmp_path: Path, monkeypatch:
         played.append(1)
         return columns | {"return": columns["return"] + (1e6 if len(played) == 1 else 0.0)}
 
-    monkeypatch.setattr("snake_gym.agents.training.play_episodes", first_one_shines)
+    monkeypatch.setattr("snake_gym.agents.callback.play_episodes", first_one_shines)
     run_to_end(small_config(total_steps=512), tmp_path / "run")
     assert len(played) == 2
     assert load_policy(tmp_path / "run").contract.training["steps"] == 512

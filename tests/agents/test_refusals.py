@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from snake_gym.agents import train
+from snake_gym.agents import command
 from snake_gym.agents.run_folder import RunFolder
 
 from snake_gym.config import ConfigError
@@ -42,7 +42,7 @@ def config_file(tmp_path: Path) -> Path:
 
 def refuse(message: str, run: Path, *arguments: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
-        train.main([*arguments, "--run-dir", str(run)])
+        command.main([*arguments, "--run-dir", str(run)])
     assert "\n" not in str(caught.value)
     assert not RunFolder(run).holds_run()
 
@@ -62,7 +62,7 @@ def test_an_emptied_file_and_one_that_is_not_there(config_file: Path, tmp_path: 
     refuse(r"small.yam does not exist", run, "--config", str(tmp_path / "small.yam"))
     for resumed, message in ((run, "run does not exist"), (tmp_path, "holds no config.yaml; expected the folder of a")):
         with pytest.raises(ConfigError, match=message):
-            train.main(["--resume", str(resumed)])
+            command.main(["--resume", str(resumed)])
 
 
 def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:
