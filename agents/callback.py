@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
+from snake_gym.benchmark.seed_ranges import EVALUATION
 from snake_gym.config import ConfigError
 
 from .config import TrainConfig
@@ -25,23 +25,12 @@ from .display import TrainingDisplay
 from .metrics import EpisodeWindow, play_episodes, summarise
 from .policy_writer import LearnerPolicy, PolicyWriter
 from .run_folder import RunFolder, checkpoint_step, write_folder
-from .sb3_internals import capture, current_learning_rate, find_divergence, restore, unwrap
+from .sb3_internals import as_arrays, capture, current_learning_rate, env_of, find_divergence, restore
 
 MakeEnv = Callable[[int, AutoresetMode], VectorEnv[Any, Any, Any]]
 """Maker of a vector env from a number of worlds and an autoreset mode."""
-
-
-@dataclass
-class Standing:
-    """Progress of a run besides the learner itself."""
-
-    logged: int = 0
-    """Step of the last log."""
-    evaluated: int = -1
-    """Step of the last evaluation; -1 before the first."""
-    best_return: float = -np.inf
-    evaluation: dict[str, float] | None = None
-    """Result of the last evaluation."""
+_KEPT = ("logged", "evaluated", "evaluation", "best_return")
+"""Attributes of the callback that checkpoints hold."""
 
 
 class RunCallback(BaseCallback):
@@ -62,12 +51,14 @@ class RunCallback(BaseCallback):
         super().__init__()
         self.init_callback(model)
         self.config, self.folder, self.display, self.should_stop = config, folder, display, should_stop
-        self.venv = unwrap(model.env)
+        self.venv = env_of(model)
         self.evaluation_env = make_env(config.eval.episodes, AutoresetMode.DISABLED)
-        self.window = EpisodeWindow(config.n_envs, config.log_window)
-        self.standing = Standing()
-        self.saved = -1
-        """Step of the last checkpoint; -1 before the first."""
+        self.window = EpisodeWindow(self.venv, config.log_window)
+        self.logged, self.evaluated, self.saved = 0, -1, -1
+        """Steps of the last log, evaluation and checkpoint; -1 before the first."""
+        self.evaluation: dict[str, float] = {}
+        """Means of the last evaluation."""
+        self.best_return = -np.inf
         self.stopped = False
         self._writer = PolicyWriter(config, folder) if hasattr(self.venv.env, "core") else None
         self._clock = (time.monotonic(), 0)
@@ -77,8 +68,8 @@ class RunCallback(BaseCallback):
         state = self.folder.read_checkpoint(checkpoint)
         try:
             restore(self.model, state["learner"])
-            self.window.set_state({name: values.numpy() for name, values in state["window"].items()})
-            self.standing = Standing(**state["standing"])
+            self.window.set_state(as_arrays(state["window"]))
+            vars(self).update({name: state["progress"][name] for name in _KEPT})
         except (ValueError, KeyError, RuntimeError, TypeError) as error:
             reason = str(error).split("\n")[0]
             raise ConfigError(f"{checkpoint} does not fit the run's settings or this version ({reason})") from error
@@ -94,10 +85,12 @@ class RunCallback(BaseCallback):
         """Raise ConfigError unless the policy is finite; draws no random numbers."""
         fault = find_divergence(self.model)
         if fault is not None:
-            raise self._divergence(fault)
-
-    def close(self) -> None:
-        self.evaluation_env.close()
+            kept = f"; the checkpoint of step {self.saved} is kept" if self.saved >= 0 else ""
+            raise ConfigError(
+                f"training diverged after {self.model.num_timesteps} steps: the policy's {fault} are no longer finite; "
+                f"the likely cause is algorithm.learning_rate ({current_learning_rate(self.model):g}): begin a new run "
+                f"with a lower one{kept}"
+            )
 
     def _on_training_start(self) -> None:
         self._clock = (time.monotonic(), self.model.num_timesteps)
@@ -105,9 +98,9 @@ class RunCallback(BaseCallback):
     def _on_rollout_start(self) -> None:
         step, config = self.model.num_timesteps, self.config
         self.set_difficulty()
-        if _is_due(step, self.standing.logged, config.log_every_steps):
+        if _is_due(step, self.logged, config.log_every_steps):
             self._log()
-        if not self.should_stop() and _is_due(step, self.standing.evaluated, config.eval.period(config.total_steps)):
+        if not self.should_stop() and _is_due(step, self.evaluated, config.eval.period(config.total_steps)):
             self._evaluate()
         self.stopped = self.should_stop()
         if self.stopped or _is_due(step, max(self.saved, 0), config.checkpoint.every_steps):
@@ -119,7 +112,7 @@ class RunCallback(BaseCallback):
     def _on_step(self) -> bool:
         if self.stopped:
             return False
-        self.window.update(self.venv)
+        self.window.update()
         self.display.advance(self.num_timesteps)
         return True
 
@@ -127,10 +120,10 @@ class RunCallback(BaseCallback):
         if self.stopped:
             return
         self._log()
-        if self.standing.evaluated < self.model.num_timesteps:
+        if self.evaluated < self.model.num_timesteps:
             self._evaluate()
         self._save()
-        self.stopped = self.standing.evaluated < self.model.num_timesteps
+        self.stopped = self.evaluated < self.model.num_timesteps
         if not self.stopped:
             self._save_policy("final")
 
@@ -141,7 +134,7 @@ class RunCallback(BaseCallback):
 
     def _log(self) -> None:
         step, logger = self.model.num_timesteps, self.model.logger
-        if step == self.standing.logged:
+        if step == self.logged:
             return
         means = self.window.means()
         for name, value in means.items():
@@ -152,27 +145,26 @@ class RunCallback(BaseCallback):
         logger.record("time/fps", (step - step_before) / max(now - before, 1e-9))
         logger.dump(step)
         self._clock = (now, step)
-        self.standing.logged = step
+        self.logged = step
         if "return" in means:
             self.display.note = _describe(means)
 
     def _evaluate(self) -> None:
         self.check_finite()
-        step, standing = self.model.num_timesteps, self.standing
-        seed = self.config.eval.seed
-        columns = play_episodes(LearnerPolicy(self.model), self.evaluation_env, seed, self.should_stop)
+        step, policy = self.model.num_timesteps, LearnerPolicy(self.model)
+        columns = play_episodes(policy, self.evaluation_env, EVALUATION.first, self.should_stop)
         if columns is None:
             return
         means = summarise(columns)
         for name, value in means.items():
             self.model.logger.record(f"eval/{name}", value)
         self.model.logger.dump(step)
-        standing.evaluated, standing.evaluation = step, means
+        self.evaluated, self.evaluation = step, means
         self.folder.note_evaluation(step, means)
         # What has learned nothing yet is not kept as the best, however good the gait below it is.
-        best = step > 0 and means["return"] > standing.best_return
+        best = step > 0 and means["return"] > self.best_return
         if best:
-            standing.best_return = means["return"]
+            self.best_return = means["return"]
             self._save_policy("best")
         if not self.display.quiet:
             text = f"{step:,} steps: evaluation {_describe(means)}"
@@ -183,9 +175,8 @@ class RunCallback(BaseCallback):
         if step == self.saved:
             return
         self.check_finite()
-        state = {
-            "learner": capture(self.model), "window": self.window.get_state(), "standing": asdict(self.standing),
-        }  # fmt: skip
+        progress = {name: getattr(self, name) for name in _KEPT}
+        state = {"learner": capture(self.model), "window": self.window.get_state(), "progress": progress}
         self.folder.write_checkpoint(step, state, self._encode(), self.config.checkpoint.keep)
         self.saved = step
 
@@ -196,20 +187,7 @@ class RunCallback(BaseCallback):
 
     def _encode(self) -> dict[str, bytes]:
         """Return the policy file's content, empty for an env of another package."""
-        if self._writer is None:
-            return {}
-        try:
-            return self._writer.encode(self.model, self.standing.evaluation)
-        except FloatingPointError:
-            raise self._divergence("actions") from None
-
-    def _divergence(self, fault: str) -> ConfigError:
-        kept = f"; the checkpoint of step {self.saved} is kept" if self.saved >= 0 else ""
-        return ConfigError(
-            f"training diverged after {self.model.num_timesteps} steps: the policy's {fault} are no longer finite; the "
-            f"likely cause is algorithm.learning_rate ({current_learning_rate(self.model):g}): begin a new run with a "
-            f"lower one{kept}"
-        )
+        return {} if self._writer is None else self._writer.encode(self.model, self.evaluation)
 
 
 def _describe(means: dict[str, float]) -> str:

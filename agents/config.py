@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
-from snake_gym.benchmark.seed_ranges import EVALUATION, TRAINING
+from snake_gym.benchmark.seed_ranges import TRAINING
 from snake_gym.config import ConfigError, Settings, apply_overrides, build_over, differences, load_yaml, to_dict
-from snake_gym.config.settings import Count, Limit, PositiveCount, PositiveShare, Share
+from snake_gym.config.settings import Count, PositiveCount, PositiveShare, Share
 from snake_gym.controllers import resolve_controller, tuning_of
 from snake_gym.envs import DEFAULT_ENV
 from snake_gym.envs.observation_columns import check_columns
@@ -22,9 +22,7 @@ from snake_gym.registry import find_task
 
 from .algorithms import find_algorithm
 
-TRAINING_SEEDS = TRAINING.end
-"""First world seed of evaluations during training; smaller seeds are for training."""
-MAX_WORLDS = TRAINING_SEEDS // 2
+MAX_WORLDS = TRAINING.end // 2
 MAX_TOTAL_STEPS = 10**12
 """Largest number of steps of a run: a year at 30,000 steps a second."""
 
@@ -37,20 +35,10 @@ class EvaluationConfig(Settings):
     the end."""
     episodes: Annotated[int, Field(ge=1, le=MAX_WORLDS)] = 128
     """Number of scenarios, played at once, one episode each."""
-    seed: int = TRAINING_SEEDS
-    """Seed of the first scenario."""
 
     def period(self, total_steps: int) -> int:
         """Return the steps between two evaluations of a run; 0: only one at the end."""
         return max(total_steps // 20, 1) if self.every_steps is None else self.every_steps
-
-    def check(self) -> None:
-        last = EVALUATION.end - self.episodes
-        if not EVALUATION.first <= self.seed <= last:
-            raise ValueError(
-                f"eval.seed is {self.seed}; expected {EVALUATION.first} to {last}: lower ones are for training, higher "
-                "ones for benchmarks, on which nothing may be chosen"
-            )
 
 
 class CheckpointConfig(Settings):
@@ -60,17 +48,6 @@ class CheckpointConfig(Settings):
     """Env steps between two checkpoints; 0: only at the end and when stopped."""
     keep: PositiveCount = 2
     """Number of checkpoints kept, the newest ones."""
-
-
-class NormaliseConfig(Settings):
-    """Running normalisation on top of the env's fixed scales."""
-
-    observation: bool = False
-    """True to scale observations to mean 0 and variance 1 of those seen so far."""
-    reward: bool = False
-    """True to divide rewards by the standard deviation of the discounted return."""
-    clip: Limit = 10.0
-    """Bound to which normalised observations and rewards are clipped, on either side."""
 
 
 class CurriculumConfig(Settings):
@@ -106,7 +83,6 @@ class TrainConfig(Settings):
     """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}; PPO has
     ``mirror`` besides, the share of each minibatch that is mirrored, and ``bfloat16``: updates multiply matrices with
     less precision where the processor has instructions for that."""
-    normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
     n_envs: Annotated[int, Field(ge=1, le=MAX_WORLDS)] = 256
     """Number of worlds simulated at once."""
     stagger: bool = False
@@ -139,10 +115,10 @@ class TrainConfig(Settings):
     def world_seed(self) -> int:
         """Seed of the first training world; no training world has a seed of an evaluation.
 
-        Runs with different seeds share no world up to ``TRAINING_SEEDS / n_envs - 1`` (1952 for 256 worlds).
+        Runs with different seeds share no world up to ``TRAINING.end / n_envs - 1`` (1952 for 256 worlds).
         Larger seeds wrap around: their worlds are those of smaller seeds, with another initial policy.
         """
-        return self.seed * self.n_envs % (TRAINING_SEEDS - self.n_envs)
+        return self.seed * self.n_envs % (TRAINING.end - self.n_envs)
 
 
 _BASE = "env.action.controller"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -27,18 +25,12 @@ class TrainingDisplay:
         self._begin: tuple[int, float] | None = None
         """Steps and time [s] at the first step of this launch."""
         self._last = 0.0
-        self._progress = Progress(
+        self.progress = Progress(
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"), BarColumn(24), TaskProgressColumn(),
             TextColumn("{task.fields[rate]:,.0f}/s"), TimeElapsedColumn(), TimeRemainingColumn(),
             TextColumn("{task.fields[note]}"), console=self.console, auto_refresh=False, disable=not self._bar,
         )  # fmt: skip
-        self._task = self._progress.add_task("training", total=total, rate=0.0, note="")
-
-    @contextmanager
-    def show(self) -> Iterator[None]:
-        """Show the bar."""
-        with self._progress:
-            yield
+        self._task = self.progress.add_task("training", total=total, rate=0.0, note="")
 
     def advance(self, steps: int) -> None:
         """Show that ``steps`` have been done; cheap enough for every step."""
@@ -52,8 +44,8 @@ class TrainingDisplay:
         first, begun = self._begin
         rate = (steps - first) / max(now - begun, 1e-9)
         if self._bar:
-            self._progress.update(self._task, completed=min(steps, self.total), rate=rate, note=self.note)
-            self._progress.refresh()
+            self.progress.update(self._task, completed=min(steps, self.total), rate=rate, note=self.note)
+            self.progress.refresh()
         else:
             left = (self.total - steps) / max(rate, 1e-9)
             note = f"; {self.note}" if self.note else ""

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -33,7 +33,6 @@ from snake_gym.config import (
     build_over,
     dump_yaml,
     load_yaml,
-    near_path,
     read_json,
     to_dict,
     to_json,
@@ -54,7 +53,6 @@ PROGRAM = "python train.py" if Path(sys.argv[0]).resolve() == _SCRIPT else "snak
 _PATIENCE_S = 2.0
 """Time for a killed process to give its folder back [s]."""
 _PACKAGES = ("stable-baselines3", "sb3-contrib", "torch", "gymnasium", "numpy", "numba")
-Status = Literal["running", "stopped", "finished"]
 
 
 class RunFolder:
@@ -65,26 +63,16 @@ class RunFolder:
         self.policies = path / "policy"
         self.tensorboard = path / "tensorboard"
 
-    @property
-    def name(self) -> str:
-        return self.path.resolve().name
-
     def holds_run(self) -> bool:
         return (self.path / CONFIG).is_file()
 
     def read_config(self) -> TrainConfig:
         """Return the settings of the run. Raises ConfigError if there is none."""
-        if not self.path.exists():
-            guess = near_path(self.path, ())
-            raise ConfigError(f"{self.path} does not exist" + (f"; did you mean '{guess}'?" if guess else ""))
         if not self.holds_run():
-            raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run that train.py made")
+            raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run")
         settings = load_yaml(self.path / CONFIG)
         check_plugins(settings.get("plugins") or (), str(self.path / CONFIG))
         return build(TrainConfig, settings, str(self.path / CONFIG))
-
-    def write_config(self, config: TrainConfig) -> None:
-        dump_yaml(config, self.path / CONFIG)
 
     def change_settings(self, assignments: Sequence[str]) -> TrainConfig:
         """Return the settings of the run with those changed that a resumed run may change. Raises ConfigError."""
@@ -114,8 +102,9 @@ class RunFolder:
         """Return the notes on each launch of the run so far, the first one first."""
         return list(self._read(STATUS, {}).get("launches", []))
 
-    def begin_launch(self, argv: Sequence[str], notes: Sequence[str] = ()) -> None:
-        """Note a launch from the newest checkpoint, and the ``notes`` on its settings."""
+    def begin_launch(self, config: TrainConfig, argv: Sequence[str], notes: Sequence[str] = ()) -> None:
+        """Write the settings; note a launch from the newest checkpoint, and the ``notes`` on its settings."""
+        dump_yaml(config, self.path / CONFIG)
         first = next(map(checkpoint_step, self.checkpoints()), 0)
         launch = {
             "command": shlex.join(argv), "started": _now(), "from_step": first, "git": git_hash(),
@@ -123,7 +112,7 @@ class RunFolder:
         }  # fmt: skip
         self._write_status("running", [*self.launches(), launch])
 
-    def end_launch(self, status: Status, step: int, seconds: float) -> None:
+    def end_launch(self, status: str, step: int, seconds: float) -> None:
         """Note the result of the last launch."""
         launches = self.launches()
         launches[-1] |= {"ended": _now(), "to_step": step, "seconds": round(seconds, 1)}
@@ -190,7 +179,7 @@ class RunFolder:
         path = self.path / name
         return read_json(path.read_bytes(), str(path)) if path.is_file() else absent
 
-    def _write_status(self, status: Status, launches: list[dict[str, Any]]) -> None:
+    def _write_status(self, status: str, launches: list[dict[str, Any]]) -> None:
         write_atomic(self.path / STATUS, to_json({"status": status, "launches": launches}))
 
 
@@ -228,10 +217,10 @@ def _as_tensors(state: Any) -> Any:
 
 def _take(stream: IO[str]) -> bool:
     """Lock a file and return True, or False if another process has locked it; Windows has no such locks."""
-    try:
-        import fcntl
-    except ImportError:
+    if sys.platform == "win32":
         return True
+    import fcntl
+
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -255,14 +244,11 @@ def git_hash() -> str:
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():  # installed, perhaps below somebody else's repository
         return "unknown"
+    command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"]
     try:
-        head, changes = (
-            subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True, timeout=10).stdout
-            for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
-        )
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-    return head.strip() + ("+" if changes.strip() else "")
 
 
 def run_versions() -> dict[str, str]:

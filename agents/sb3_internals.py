@@ -3,9 +3,9 @@
 ``ppo`` and ``asymmetric`` override one method each, as subclasses.
 
 The state of a PPO run is read from a model and restored bit for bit: SB3's own save keeps networks and optimisers but
-loses the random generators, the env, the normaliser's running returns and the observations that the next rollout starts
-from. It is complete at the beginning of a rollout. Other algorithms lose their replay buffer and the memory of
-recurrent policies, as in SB3's own save.
+loses the random generators, the env and the observations that the next rollout starts from. It is complete at the
+beginning of a rollout. Other algorithms lose their replay buffer and the memory of recurrent policies, as in SB3's own
+save.
 """
 
 from __future__ import annotations
@@ -17,22 +17,15 @@ import numpy as np
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
-from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.save_util import recursive_getattr, recursive_setattr
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from torch.utils.tensorboard import SummaryWriter
 
 from snake_gym.config.yaml_text import format_yaml
-from snake_gym.envs.core import POLICY
-from snake_gym.interface.actor_network import FrozenNormaliser
 
 from .sb3_vec_env import Sb3VecEnv
 
-State = dict[str, Any]
-"""Tensors, arrays and plain values in dicts and lists."""
-
 COUNTERS = ("num_timesteps", "_n_updates", "_current_progress_remaining")
-LAST_STEP = ("_last_obs", "_last_episode_starts", "_last_original_obs")
+LAST_STEP = ("_last_obs", "_last_episode_starts")
 PLAIN_POLICY, RECURRENT_POLICY = "MlpPolicy", "MlpLstmPolicy"
 
 
@@ -80,46 +73,26 @@ def find_divergence(model: BaseAlgorithm) -> str | None:
     return None if np.isfinite(actions).all() else "actions"
 
 
-def frozen_normaliser(model: BaseAlgorithm) -> FrozenNormaliser | None:
-    """Return the current transformation of observations by SB3's normaliser; None if there is none."""
-    normaliser = model.get_vec_normalize_env()
-    if normaliser is None or not normaliser.norm_obs:
-        return None
-    rms: Any = normaliser.obs_rms
-    if isinstance(rms, dict):  # of a policy and its critic
-        rms = rms[POLICY]
-    return FrozenNormaliser(rms.mean.copy(), rms.var.copy(), normaliser.epsilon, normaliser.clip_obs)
+def env_of(model: BaseAlgorithm) -> Sb3VecEnv:
+    """Return the env of a model."""
+    assert isinstance(model.env, Sb3VecEnv)
+    return model.env
 
 
-def unwrap(venv: VecEnv | None) -> Sb3VecEnv:
-    """Return the adapter below SB3's wrappers."""
-    inner = None if venv is None else venv.unwrapped
-    if not isinstance(inner, Sb3VecEnv):
-        raise TypeError(f"the model's env is a {type(inner).__name__}; expected an Sb3VecEnv")
-    return inner
-
-
-def capture(model: BaseAlgorithm) -> State:
-    """Return the state of ``model`` and env; tensors are not copied: store them before it goes on."""
-    state: State = {
+def capture(model: BaseAlgorithm) -> dict[str, Any]:
+    """Return the state of ``model`` and env, not copied: tensors, arrays and plain values in dicts and lists."""
+    return {
         "parameters": model.get_parameters(),
         "variables": {name: recursive_getattr(model, name).detach() for name in model._get_torch_save_params()[1]},
         "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
         "last_step": {name: getattr(model, name, None) for name in LAST_STEP},
-        "env": unwrap(model.env).get_state(),
+        "env": env_of(model).get_state(),
         "torch_generator": torch.get_rng_state(),
         "numpy_generator": np.random.get_state(legacy=False),  # noqa: NPY002  # SB3 draws from the global one
     }
-    normaliser = model.get_vec_normalize_env()
-    if normaliser is not None:
-        state["returns"] = normaliser.returns
-        state["running_means"] = {name: vars(mean) for name, mean in _running_means(normaliser).items()}
-    if model.device.type == "cuda":
-        state["cuda_generators"] = torch.cuda.get_rng_state_all()
-    return state
 
 
-def restore(model: BaseAlgorithm, state: State) -> None:
+def restore(model: BaseAlgorithm, state: dict[str, Any]) -> None:
     """Restore a captured state, its arrays as tensors, into a freshly made model with the same settings.
 
     Raises KeyError, ValueError, RuntimeError or TypeError if the state is not of such a model.
@@ -127,28 +100,15 @@ def restore(model: BaseAlgorithm, state: State) -> None:
     model.set_parameters(state["parameters"], exact_match=True, device=model.device)
     for name in model._get_torch_save_params()[1]:
         recursive_setattr(model, f"{name}.data", state["variables"][name].to(model.device))
-    for name, value in {**state["counters"], **_as_arrays(state["last_step"])}.items():
+    for name, value in {**state["counters"], **as_arrays(state["last_step"])}.items():
         setattr(model, name, value)
-    unwrap(model.env).set_state(_as_arrays(state["env"]))
-    normaliser = model.get_vec_normalize_env()
-    if normaliser is not None:
-        normaliser.returns = state["returns"].numpy()
-        for name, mean in _running_means(normaliser).items():
-            vars(mean).update(_as_arrays(state["running_means"][name]))
-    np.random.set_state(_as_arrays(state["numpy_generator"]))  # noqa: NPY002
+    env_of(model).set_state(as_arrays(state["env"]))
+    np.random.set_state(as_arrays(state["numpy_generator"]))  # noqa: NPY002
     torch.set_rng_state(state["torch_generator"])
-    if model.device.type == "cuda" and "cuda_generators" in state:
-        torch.cuda.set_rng_state_all(state["cuda_generators"])
 
 
-def _running_means(normaliser: VecNormalize) -> dict[str, RunningMeanStd]:
-    """Return the running means of SB3's normaliser by name: of returns, and of observations or their parts."""
-    seen: Any = getattr(normaliser, "obs_rms", {})
-    return {"returns": normaliser.ret_rms, **(seen if isinstance(seen, dict) else {"observations": seen})}
-
-
-def _as_arrays(state: Any) -> Any:
+def as_arrays(state: Any) -> Any:
     """Return ``state`` with arrays in place of its tensors."""
     if isinstance(state, dict):
-        return {name: _as_arrays(value) for name, value in state.items()}
+        return {name: as_arrays(value) for name, value in state.items()}
     return state.numpy() if isinstance(state, torch.Tensor) else state

@@ -7,12 +7,12 @@ were stopped or killed, and leaves finished ones alone.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from snake_gym.config import ConfigError
 from snake_gym.parallel import STOPPED, read_seeds, run_parallel
@@ -22,7 +22,7 @@ from .config import read_settings
 from .run_folder import RunFolder
 
 _SHOWN = ("return", "progress/all", "success_rate", "targets")
-"""Means of an evaluation that the table shows, where the env has them."""
+"""Means of an evaluation that the summary shows, where the env has them."""
 
 
 def train_seeds(args: argparse.Namespace) -> int:
@@ -42,47 +42,37 @@ def train_seeds(args: argparse.Namespace) -> int:
         if runs[name].steps_done() < config.total_steps:
             where = ["--config", str(args.config), "--run-dir", str(runs[name].path)]
             commands[name] = [*where, "--quiet", *plugins, "--set", *assignments]
-    console = Console(stderr=True, highlight=False)
     for note in notes:
-        console.print(f"note: {note}", soft_wrap=True, markup=False)
-    failed, stopped = dict[str, str | None](), False
-    try:
-        failed = run_parallel(main, commands, args.jobs, args.ray, config.torch_threads)
-    except KeyboardInterrupt:
-        stopped = True
-    failed = {name: fault for name, fault in failed.items() if fault is not None}
+        print(f"note: {note}", file=sys.stderr)
+    ended: dict[str, str | None] = {}
+    with suppress(KeyboardInterrupt):  # runs that it stopped are not finished
+        ended = run_parallel(main, commands, args.jobs, args.ray, config.torch_threads)
+    failed = {name: fault for name, fault in ended.items() if fault is not None}
     states = {
         name: "failed" if name in failed else "finished" if run.steps_done() >= config.total_steps else "stopped"
         for name, run in runs.items()
     }
-    terminal = Console(highlight=False)
-    if not terminal.is_terminal:
-        terminal.width = 160
-    terminal.print(summary_table({name: run.evaluations() for name, run in runs.items()}, states))
+    print(*summary(runs, states), sep="\n")
     for name, reason in failed.items():
-        console.print(f"{name} failed: {reason}", soft_wrap=True, markup=False)
+        print(f"{name} failed: {reason}", file=sys.stderr)
     if failed:
         return 1
-    if stopped or "stopped" in states.values():
-        console.print("stopped; the same command goes on", soft_wrap=True)
+    if "stopped" in states.values():
+        print("stopped; the same command goes on", file=sys.stderr)
         return STOPPED
     return 0
 
 
-def summary_table(evaluations: Mapping[str, list[dict[str, float]]], states: Mapping[str, str]) -> Table:
-    """Return the table of the last evaluation of each run, and the mean over the finished runs."""
-    last = {name: (made or [{"step": 0}])[-1] for name, made in evaluations.items()}
-    shown = [column for column in _SHOWN if any(column in means for means in last.values())]
-    table = Table(title="last evaluation of each run")
-    for column in ("run", "state", "steps", *shown):
-        table.add_column(column, justify="left" if column in ("run", "state") else "right")
+def summary(runs: Mapping[str, RunFolder], states: Mapping[str, str]) -> list[str]:
+    """Return a line on the last evaluation of each run, and one with the means of those that are finished."""
+    last = {name: (run.evaluations() or [{"step": 0.0}])[-1] for name, run in runs.items()}
+    lines = []
     for name, means in last.items():
-        cells = (f"{means[column]:.2f}" if column in means else "" for column in shown)
-        table.add_row(name, states[name], f"{means['step']:,.0f}", *cells)
-    finished = [[means[column] for column in shown] for name, means in last.items() if states[name] == "finished"]
+        shown = "".join(f", {column} {means[column]:.2f}" for column in _SHOWN if column in means)
+        lines.append(f"{name} {states[name]}: {means['step']:,.0f} steps{shown}")
+    finished = [means for name, means in last.items() if states[name] == "finished"]
     if len(finished) > 1:
-        table.add_section()
-        means_and_spreads = zip(np.mean(finished, axis=0), np.std(finished, axis=0, ddof=1), strict=True)
-        cells = (f"{mean:.2f} ± {spread:.2f}" for mean, spread in means_and_spreads)
-        table.add_row("mean ± sd", f"{len(finished)} finished", "", *cells)
-    return table
+        columns = {name: [means[name] for means in finished] for name in _SHOWN if name in finished[0]}
+        shown = "".join(f", {name} {np.mean(of):.2f} ± {np.std(of, ddof=1):.2f}" for name, of in columns.items())
+        lines.append(f"{len(finished)} finished, mean ± standard deviation{shown}")
+    return lines

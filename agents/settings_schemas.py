@@ -25,7 +25,7 @@ from snake_gym.registry import TASKS, find_task
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.spatial.spec import SpatialSpec
 
-from .algorithms import PARAMETER_TYPES, NetworkConfig, defaults_of, known_algorithms
+from .algorithms import NetworkConfig, defaults_of, known_algorithms, parameter_type
 from .config import TrainConfig
 
 Schema = dict[str, Any]
@@ -84,8 +84,7 @@ def algorithm_schema() -> Schema:
     fields: dict[str, Any] = {"name": (Literal[tuple(classes)], ...), "network": (NetworkConfig, NetworkConfig())}
     for cls in classes.values():
         for name, default in defaults_of(cls).items():
-            own = type(default) if isinstance(default, (bool, int, float, str)) else Any
-            tp = PARAMETER_TYPES.get(name, own)
+            tp = parameter_type(name, default)
             fields[name] = (fields[name][0] | tp if name in fields and tp is not Any else tp, None)
     model = create_model("Algorithm", __config__=ConfigDict(extra="forbid"), **fields)
     schema = model.model_json_schema()

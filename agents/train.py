@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 
 import torch
 from gymnasium.vector import AutoresetMode
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from snake_gym.config import ConfigError, build
 from snake_gym.envs import EnvConfig, SnakeVectorEnv
 from snake_gym.parallel import stop_signals
 from snake_gym.registry import find_task
 
-from .algorithms import find_algorithm, make_model
+from .algorithms import make_model
 from .callback import MakeEnv, RunCallback
 from .config import TrainConfig
 from .display import TrainingDisplay
@@ -71,29 +70,28 @@ def learn(
     Raises ConfigError if the checkpoint cannot be used or the training diverged, OSError if a file cannot be written.
     """
     make_env = make_env or snake_envs(config)
-    venv = make_venv(config, make_env)
-    model = make_model(find_algorithm(config.algorithm), venv, config.seed, config.device)
+    venv = Sb3VecEnv(make_env(config.n_envs, AutoresetMode.SAME_STEP), config.stagger)
+    model = make_model(config.algorithm, venv, config.seed, config.device)
     venv.seed(config.world_seed)
     run = RunCallback(config, folder, model, display, should_stop, make_env)
     checkpoints = folder.checkpoints()
     first = run.restore(checkpoints[0]) if checkpoints else None
-    folder.write_config(config)
-    folder.begin_launch(command, notes)
+    folder.begin_launch(config, command, notes)
     model.set_logger(open_tensorboard(folder.tensorboard, first, config))
     torch.set_num_threads(config.torch_threads)
     try:
-        with display.show():
+        with display.progress:
             run.set_difficulty()  # the first episodes begin before the first rollout
             model.learn(
                 max(config.total_steps - model.num_timesteps, 0), run, reset_num_timesteps=False,
                 log_interval=None,  # type: ignore[arg-type]  # SB3 counts episodes or rollouts, the callback steps
             )  # fmt: skip
-    except (ValueError, RuntimeError):  # of an action or a distribution that is not finite, most likely
+    except (ValueError, RuntimeError, FloatingPointError):  # most likely of actions that are not finite
         run.check_finite()
         raise
     finally:
         model.logger.close()
-        run.close()
+        run.evaluation_env.close()
         venv.close()
     return run
 
@@ -107,16 +105,3 @@ def snake_envs(config: TrainConfig) -> MakeEnv:
         return SnakeVectorEnv(config.env_id, n_worlds, mode, config=chosen)
 
     return make
-
-
-def make_venv(config: TrainConfig, make_env: MakeEnv) -> VecEnv:
-    """Return the training env in the form of SB3, normalised as the settings say."""
-    venv: VecEnv = Sb3VecEnv(make_env(config.n_envs, AutoresetMode.SAME_STEP), config.stagger)
-    wanted = config.normalise
-    if wanted.observation or wanted.reward:
-        gamma = float(config.algorithm.get("gamma", 0.99))
-        venv = VecNormalize(
-            venv, norm_obs=wanted.observation, norm_reward=wanted.reward, clip_obs=wanted.clip,
-            clip_reward=wanted.clip, gamma=gamma,
-        )  # fmt: skip
-    return venv

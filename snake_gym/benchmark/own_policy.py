@@ -19,7 +19,7 @@ from gymnasium import Env
 from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, digest, near_path
+from snake_gym.config import ConfigError, digest, near_path, require
 from snake_gym.config.errors import show
 from snake_gym.plugins import check_numbers, describe_failure, load_object
 
@@ -32,7 +32,7 @@ _TYPES: dict[str, Any] = {
     "env_config": Mapping,
 }  # fmt: skip
 """Types of the attributes."""
-_ONNX = "snake_gym.agents.onnx_policy"
+_ONNX = "snake_gym.agents.onnx_model"
 """Module of the policies in ONNX files, loaded when one plays."""
 
 
@@ -61,6 +61,7 @@ def load_own(name: str, path: str) -> OwnPolicy:
     if not file.is_file():
         guess = near_path(file, (file.suffix,))
         raise ConfigError(f"{what}: {file} does not exist" + (f"; did you mean {str(guess)!r}?" if guess else ""))
+    require("an ONNX policy", "onnx", "onnxruntime", "torch")
     return OwnPolicy(what, partial(import_module(_ONNX).OnnxPolicy, file))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import yaml
 from gymnasium.vector import AutoresetMode
-from snake_gym.agents.algorithms import find_algorithm, make_model
+from snake_gym.agents.algorithms import make_model
 from snake_gym.agents.callback import RunCallback
 from snake_gym.agents.config import TrainConfig, complete
 from snake_gym.agents.display import TrainingDisplay
@@ -68,9 +68,8 @@ def untrained(
     config = TrainConfig(
         env_id=env_id, env=to_dict(build_env(env_id, settings)), algorithm=algorithm_settings, seed=seed
     )
-    algorithm = find_algorithm(config.algorithm)
     env = SnakeVectorEnv(env_id, 2, "SAME_STEP", config=build_env(env_id, settings))
-    model = make_model(algorithm, Sb3VecEnv(env), seed)
+    model = make_model(config.algorithm, Sb3VecEnv(env), seed)
     for parameter in model.policy.action_net.parameters() if still else ():
         parameter.data.zero_()
     write_folder(path / "policy" / "final", PolicyWriter(config, RunFolder(path)).encode(model))

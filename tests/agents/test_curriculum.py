@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from snake_gym.agents.config import CurriculumConfig
 from snake_gym.agents.metrics import EpisodeWindow
-from snake_gym.agents.sb3_vec_env import Sb3VecEnv
 
 from tests.agents.runs import run_to_end, small_config
 
@@ -27,9 +26,9 @@ def test_episodes_grow_harder_with_the_steps_and_evaluations_do_not(
     seen: list[tuple[int, float, float]] = []
     update = EpisodeWindow.update
 
-    def watch(window: EpisodeWindow, venv: Sb3VecEnv) -> None:
-        update(window, venv)
-        difficulty = venv.infos["difficulty"]
+    def watch(window: EpisodeWindow) -> None:
+        update(window)
+        difficulty = window.venv.infos["difficulty"]
         seen.append((16 * (len(seen) + 1), difficulty.min(), difficulty.max()))
 
     monkeypatch.setattr(EpisodeWindow, "update", watch)

@@ -6,12 +6,13 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from snake_gym.agents.algorithms import find_algorithm, make_model
+from gymnasium.vector import AutoresetMode
+from snake_gym.agents.algorithms import make_model
 from snake_gym.agents.metrics import EpisodeWindow
 from snake_gym.agents.sb3_internals import restore
-from snake_gym.agents.train import make_venv, snake_envs
+from snake_gym.agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.agents.train import snake_envs
 
 from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import (
@@ -31,7 +32,6 @@ from tests.agents.runs import (
     write_small,
 )
 
-NORMALISE = {"normalise": {"observation": True, "reward": True}}
 PRIVILEGED = {"env": {"observation": {"history": 2, "privileged": ["true_velocity", "fault_kind"]}}}
 MIRRORED = {**PPO, "mirror": 0.25, "max_grad_norm": {"actor": 0.5, "critic": 1.0}, "target_kl": 0.05}
 OFTEN = {"log_every_steps": 1024, "eval": {"every_steps": 4096, "episodes": 4}, "checkpoint": {"every_steps": 512}}
@@ -42,7 +42,7 @@ SCHEDULE = {"algorithm": {**PPO, "learning_rate": {"start": 1e-3, "end": 0.0}, "
     "changes",
     [
         pytest.param({}, id="ppo"),
-        pytest.param({**NORMALISE, **PRIVILEGED}, id="asymmetric-normalised"),
+        pytest.param(PRIVILEGED, id="asymmetric"),
         pytest.param({"algorithm": MIRRORED, **PRIVILEGED}, id="mirrored-clipped-apart"),
         pytest.param(SCHEDULE, id="ppo-schedule-sde"),
         pytest.param({"env_id": "SnakeGym/ObstacleField-v0"}, id="obstacle-field"),
@@ -57,9 +57,9 @@ def test_killed_in_the_middle_of_a_rollout(tmp_path: Path, monkeypatch: pytest.M
     class Killed(BaseException):
         pass
 
-    def kill(window: EpisodeWindow, venv: Any) -> None:
-        update(window, venv)
-        done.append(venv.num_envs)
+    def kill(window: EpisodeWindow) -> None:
+        update(window)
+        done.append(window.venv.num_envs)
         if sum(done) == 256 * 3 + 48:
             raise Killed
 
@@ -82,20 +82,16 @@ def test_evaluation_checkpoints_and_logging_do_not_change_what_is_learned(tmp_pa
 
 
 @pytest.mark.parametrize("algorithm", [SAC, RECURRENT], ids=["sac", "recurrent"])
-def test_other_algorithms_go_on_from_their_networks_and_normalisation(
-    algorithm: dict[str, Any], tmp_path: Path
-) -> None:
+def test_other_algorithms_go_on_from_their_networks(algorithm: dict[str, Any], tmp_path: Path) -> None:
     if algorithm is RECURRENT:
         pytest.importorskip("sb3_contrib")
-    config = small_config(algorithm=algorithm, total_steps=640, normalise={"observation": True})
+    config = small_config(algorithm=algorithm, total_steps=640)
     stop_after(config, tmp_path / "run", rollouts=3 if algorithm is RECURRENT else 20)
     saved = read(checkpoints(tmp_path / "run")[0])["learner"]
-    model: Any = make_model(find_algorithm(config.algorithm), make_venv(config, snake_envs(config)), 7)
+    model = make_model(config.algorithm, Sb3VecEnv(snake_envs(config)(config.n_envs, AutoresetMode.SAME_STEP)), 7)
     restore(model, saved)
     for name, values in model.policy.state_dict().items():
         assert values.equal(saved["parameters"]["policy"][name]), name
-    mean = model.get_vec_normalize_env().obs_rms.mean
-    assert np.array_equal(mean, saved["running_means"]["observations"]["mean"]) and mean.any()
     run = resume_to_end(config, tmp_path / "run")
     assert run.model.num_timesteps == 640 and load_policy(tmp_path / "run" / "policy" / "final")
 
