@@ -35,7 +35,7 @@ from .sb3_internals import PLAIN_POLICY, RECURRENT_POLICY
 from .sb3_vec_env import Sb3VecEnv
 
 _DISCRETE = ("DQN", "QRDQN", "MaskablePPO")
-"""Algorithms whose actions are choices of a list; a snake's are continuous."""
+"""Algorithms with discrete actions; those of a snake are continuous."""
 ACTIVATIONS: dict[LayerKind, type[torch.nn.Module]] = {
     "tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "elu": torch.nn.ELU, "silu": torch.nn.SiLU,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Policy for SB3's actor-critic algorithms whose critic knows more than its actor (``observation.privileged``).
+"""Policy for SB3's actor-critic algorithms with a privileged critic (``observation.privileged``).
 
 Observations have two parts. The actor is given ``policy``, the critic ``policy`` and ``privileged``. What is exported
 is the actor, so neither a policy file nor a robot has to know the truth.

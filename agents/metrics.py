@@ -20,7 +20,7 @@ Columns = dict[str, NDArray[np.float64]]
 _INFINITE = ("time_to_first_target_s", "last_target_time_s", "time_to_goal_s")
 """Infos that are infinite where nothing was reached, so that they have no mean."""
 AT_END = tuple(name for name in INFO_COLUMNS if name not in _INFINITE)
-"""Infos kept at the end of an episode, if the env reports them, beside the score."""
+"""Infos kept at the end of an episode, if the env reports them, as is the score."""
 TERM = "reward/"
 """Prefix of the weighted reward terms in the infos; their sums over an episode add up to its return."""
 SPEED = "speed_m_s"

@@ -90,9 +90,9 @@ def _session(model: bytes) -> Any:
 
 
 class OnnxPolicy:
-    """Policy of the model in ``file``, whose actions are clipped to [-1, 1].
+    """Policy of the model in ``file``; actions are clipped to [-1, 1].
 
-    A model of ``snake-gym export`` is made for the env of the contract beside it. Raises ConfigError.
+    A model of ``snake-gym export`` is made for the env of the policy file in the same folder. Raises ConfigError.
     """
 
     def __init__(self, file: Path) -> None:
@@ -134,7 +134,7 @@ class OnnxPolicy:
 
 
 def _policy_file_of(file: Path, metadata: Mapping[str, str]) -> FilePolicy | None:
-    """Return the policy file beside a model that was exported with it; None for any other model."""
+    """Return the policy file in the folder of an exported model; None for any other model."""
     wanted, contract = metadata.get("weights_sha256"), file.with_name(CONTRACT)
     if wanted is None or not contract.is_file():
         return None

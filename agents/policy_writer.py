@@ -2,7 +2,7 @@
 
 The acting part of a policy is written as plain layers, those of an LSTM (RecurrentPPO) first. Gaussian policies (PPO,
 A2C, TRPO) have ``mlp_extractor.policy_net`` and ``action_net``, clipped to the action space; squashed ones (SAC, TQC)
-``latent_pi``, ``mu`` and tanh; TD3 and DDPG ``mu``, whose last layer is tanh.
+``latent_pi``, ``mu`` and tanh; TD3 and DDPG ``mu``, with tanh as its last layer.
 """
 
 from __future__ import annotations

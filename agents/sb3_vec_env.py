@@ -36,7 +36,7 @@ class Ends(NamedTuple):
 
 
 class Sb3VecEnv(VecEnv):
-    """Adapter of ``env``, whose autoreset mode is SAME_STEP, to SB3.
+    """Adapter of ``env``, in autoreset mode SAME_STEP, to SB3.
 
     ``infos`` are arrays (W, ...) of the last step, ``ends`` the episodes that ended in it (or None), ``returns`` and
     ``lengths`` (W,) sum of rewards and number of steps of the running episodes. ``stagger`` spreads the first episodes'

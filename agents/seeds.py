@@ -64,7 +64,7 @@ def train_seeds(args: argparse.Namespace) -> int:
 
 
 def summary(runs: Mapping[str, RunFolder], states: Mapping[str, str]) -> list[str]:
-    """Return a line on the last evaluation of each run, and one with the means of those that are finished."""
+    """Return a line on the last evaluation of each run, and one with the means over the finished runs."""
     last = {name: (run.evaluations() or [{"step": 0.0}])[-1] for name, run in runs.items()}
     lines = []
     for name, means in last.items():

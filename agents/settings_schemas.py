@@ -30,9 +30,9 @@ from .config import TrainConfig
 
 Schema = dict[str, Any]
 ELSEWHERE = {"controller": "controller", "env": "env", "robot": "robot", "action": "action", "algorithm": "algorithm"}
-"""Settings that hold any mapping for Python, as a plugin may define it -> the schema of those that we ship."""
+"""Settings that plugins may extend -> schema of the shipped ones."""
 OTHERS_OF: dict[str, tuple[str, ...]] = {"robot": ("preset", "source"), "controller": ("kind", "tuned", "file")}
-"""Schema -> texts that a file may give beside the settings of its class."""
+"""Schema -> further texts that its files may hold."""
 
 
 def schema_of(kind: type[Settings], name: str, partial: bool = False) -> Schema:

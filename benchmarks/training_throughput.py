@@ -37,10 +37,9 @@ N_LINKS = 10
 
 
 class EndlessCallback(RunCallback):
-    """Callback of a run that goes on a stretch at a time, so that nothing is written at the end of one."""
+    """Callback of a run that goes on a stretch at a time: nothing is written at the end of one."""
 
-    def _on_training_end(self) -> None:
-        pass
+    def _on_training_end(self) -> None: ...
 
 
 class Trainee:
@@ -49,22 +48,21 @@ class Trainee:
     def __init__(self, config: TrainConfig, folder: Path, zero_cost: bool) -> None:
         torch.set_num_threads(config.torch_threads)
         make_env = zero_cost_envs(config) if zero_cost else snake_envs(config)
-        stagger = config.stagger and not zero_cost  # it has no episodes of its own to spread
-        venv = Sb3VecEnv(make_env(config.n_envs, AutoresetMode.SAME_STEP), stagger)
-        self._model = make_model(config.algorithm, venv, config.seed, config.device)
+        venv = Sb3VecEnv(make_env(config.n_envs, AutoresetMode.SAME_STEP), config.stagger and not zero_cost)
+        self._model = make_model(config.algorithm, venv, config.seed)
         self._model.set_logger(open_tensorboard(folder, None, config))
-        display = TrainingDisplay(config.total_steps, quiet=True)
-        self._run = EndlessCallback(config, RunFolder(folder), self._model, display, lambda: False, make_env)
+        display, files = TrainingDisplay(config.total_steps, quiet=True), RunFolder(folder)
+        self._run = EndlessCallback(config, files, self._model, display, lambda: False, make_env)
 
     def measure(self, steps: int) -> float:
         """Train for ``steps`` more; env steps per second."""
-        begun, start = self._model.num_timesteps, time.perf_counter()
-        self._model.learn(steps, self._run, log_interval=None, reset_num_timesteps=False)
-        return (self._model.num_timesteps - begun) / (time.perf_counter() - start)
+        model, begun, start = self._model, self._model.num_timesteps, time.perf_counter()
+        model.learn(steps, self._run, log_interval=None, reset_num_timesteps=False)
+        return (model.num_timesteps - begun) / (time.perf_counter() - start)
 
 
 def zero_cost_envs(config: TrainConfig) -> MakeEnv:
-    """Makes zero-cost envs with the shapes and episode length of the config's env."""
+    """Makes zero-cost envs, which spread no ends, with the shapes and episode length of the config's env."""
     settings = build(WaypointsConfig, config.env, "env")
     core = make_waypoints(1, settings).core
     n_obs, n_actions, n_steps = core.layout.size, core.decoder.size, settings.n_steps(core.spec)
