@@ -1,15 +1,11 @@
-"""Train a policy: ``snake-gym train`` from a checkout. ``agents/train.py`` says how."""
+"""Train a policy: ``snake-gym train`` from a checkout. ``agents/train.py`` has the loop."""
 
 from __future__ import annotations
 
-import os
+import sys
 
-# Before torch is loaded: waiting threads leave the cores to others.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
-from snake_gym.agents.train import main
-
+from snake_gym.__main__ import main
 from snake_gym.config import run_program
 
 if __name__ == "__main__":
-    run_program(main)
+    run_program(lambda argv: main(["train", *sys.argv[1:]]))

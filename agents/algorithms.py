@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -23,22 +21,22 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.utils import LinearSchedule, get_device
-from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from snake_gym.config import ConfigError, Settings, build, choose, to_dict
 from snake_gym.config.errors import hint
 from snake_gym.config.settings import Count, NonNegative, Positive, PositiveCount, PositiveShare, Share, convert
-from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.mirror import env_reflections
-from snake_gym.interface.mirror import Reflection, side_by_side
+from snake_gym.interface.actor_network import LayerKind
+from snake_gym.interface.mirror import side_by_side
 
 from .asymmetric import choose_policy
 from .ppo import PPO
-from .sb3_internals import PLAIN_POLICY, RECURRENT_POLICY, BetweenRollouts, unwrap
+from .sb3_internals import PLAIN_POLICY, RECURRENT_POLICY
+from .sb3_vec_env import Sb3VecEnv
 
 _DISCRETE = ("DQN", "QRDQN", "MaskablePPO")
-"""Algorithms whose actions are choices of a list; a snake's are continuous."""
-_ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
+"""Algorithms with discrete actions; those of a snake are continuous."""
+ACTIVATIONS: dict[LayerKind, type[torch.nn.Module]] = {
     "tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "elu": torch.nn.ELU, "silu": torch.nn.SiLU,
 }  # fmt: skip
 
@@ -59,7 +57,7 @@ class NetworkConfig(Settings):
 
     def policy_kwargs(self) -> dict[str, Any]:
         """Return the settings in the form that SB3's policies take."""
-        activation = _ACTIVATIONS.get(self.activation or "")
+        activation = ACTIVATIONS[self.activation] if self.activation else None
         given = {**to_dict(self), "activation_fn": activation}
         del given["activation"]
         return {name: value for name, value in given.items() if value is not None}
@@ -103,17 +101,6 @@ _SET_ELSEWHERE = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Algorithm:
-    """Algorithm class of SB3 and the arguments to construct it with."""
-
-    name: str
-    cls: type[BaseAlgorithm]
-    network: NetworkConfig
-    parameters: Mapping[str, Any]
-    action_noise_std: float | None
-
-
 def known_algorithms() -> dict[str, type[BaseAlgorithm]]:
     """Return classes by name: those of stable_baselines3 and, if installed, sb3_contrib that collect rollouts."""
     found: dict[str, type[BaseAlgorithm]] = {}
@@ -126,77 +113,62 @@ def known_algorithms() -> dict[str, type[BaseAlgorithm]]:
     return {**found, "PPO": PPO}
 
 
-def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Algorithm:
-    """Return the algorithm that a config's group asks for. Raises ConfigError for wrong names, keys and values."""
+def find_algorithm(settings: Mapping[str, Any]) -> tuple[type[BaseAlgorithm], dict[str, Any]]:
+    """Return the class that a config's ``algorithm`` asks for, and its arguments; ConfigError for what is wrong."""
     given = dict(settings)
     classes = known_algorithms()
     if "name" not in given:
-        raise ConfigError(f"{where}.name is missing; expected one of {', '.join(classes)}")
-    name = choose(given.pop("name"), classes, f"{where}.name")
-    network = build(NetworkConfig, given.pop("network", {}), f"{where}.network")
-    critic = "vf" if issubclass(classes[name], OnPolicyAlgorithm) else "qf"
+        raise ConfigError(f"algorithm.name is missing; expected one of {', '.join(classes)}")
+    cls = classes[choose(given.pop("name"), classes, "algorithm.name")]
+    network = build(NetworkConfig, given.pop("network", {}), "algorithm.network")
+    critic = "vf" if issubclass(cls, OnPolicyAlgorithm) else "qf"
     for part in network.net_arch if isinstance(network.net_arch, dict) else ():
-        choose(part, ("pi", critic), f"{where}.network.net_arch")
-    defaults = defaults_of(classes[name])
-    values: dict[str, Any] = {}
+        choose(part, ("pi", critic), "algorithm.network.net_arch")
+    defaults = defaults_of(cls)
+    arguments: dict[str, Any] = {"policy_kwargs": network.policy_kwargs()}
     for key, value in given.items():
         if key not in defaults:
+            known = ", ".join(defaults)
             raise ConfigError(
-                f"{where}.{key} is not a setting{hint(key, defaults)} (settings: name, network, {', '.join(defaults)})"
+                f"algorithm.{key} is not a setting{hint(key, defaults)} (settings: name, network, {known})"
             )
-        own = type(defaults[key]) if isinstance(defaults[key], (bool, int, float, str)) else Any
-        expected = PARAMETER_TYPES.get(key, own)
+        expected = parameter_type(key, defaults[key])
         if key == "ent_coef":
-            expected = NonNegative | str if own is str else NonNegative  # "auto" where it is learned
-        if key == "max_grad_norm" and name != "PPO":
+            expected = NonNegative | str if expected is str else NonNegative  # "auto" where it is learned
+        if key == "max_grad_norm" and cls is not PPO:
             expected = Positive
-        found = convert(expected, value, f"{where}.{key}")
-        is_schedule = isinstance(found, ScheduleConfig)
-        values[key] = LinearSchedule(found.start, found.end, found.fraction) if is_schedule else found
-        if isinstance(found, GradientNorms):
-            values[key] = to_dict(found)
-    return Algorithm(name, classes[name], network, values, values.pop("action_noise_std", None))
+        found = convert(expected, value, f"algorithm.{key}")
+        if isinstance(found, ScheduleConfig):
+            found = LinearSchedule(found.start, found.end, found.fraction)
+        arguments[key] = to_dict(found) if isinstance(found, GradientNorms) else found
+    return cls, arguments
 
 
-def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "cpu") -> BaseAlgorithm:
-    """Return a fresh SB3 model with ``BetweenRollouts``. Raises ConfigError for what SB3 and torch refuse."""
+def make_model(settings: Mapping[str, Any], venv: Sb3VecEnv, seed: int, device: str = "cpu") -> BaseAlgorithm:
+    """Return a fresh model of a config's ``algorithm``. Raises ConfigError for what is wrong, or what SB3 refuses."""
+    cls, arguments = find_algorithm(settings)
     try:
         get_device(device)
     except RuntimeError as error:
         reason = str(error).split("\n")[0]
         raise ConfigError(f"device is {device!r}; expected cpu, cuda, auto or another of torch ({reason})") from None
-    policy = choose_policy(algorithm.cls, venv.observation_space)
-    parameters = dict(algorithm.parameters)
-    if algorithm.action_noise_std is not None:
+    if (deviation := arguments.pop("action_noise_std", None)) is not None:
         shape = venv.action_space.shape or ()
-        parameters["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, algorithm.action_noise_std))
-    # The bases are found at run time. The name stays the algorithm's: it appears in SB3's messages.
-    cls = typing.cast(Any, type(algorithm.name, (BetweenRollouts, algorithm.cls), {}))
+        arguments["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, deviation))
+    policy = choose_policy(cls, venv.observation_space)
     try:
-        model = cls(
-            policy, venv, seed=seed, device=device, policy_kwargs=algorithm.network.policy_kwargs(), **parameters
-        )
+        model = cls(policy, venv, seed=seed, device=device, **arguments)
     except (AssertionError, ValueError, TypeError, RuntimeError, MemoryError) as error:
         reason = str(error).split("\n")[0]
-        raise ConfigError(f"algorithm {algorithm.name} does not take these settings: {reason}") from error
+        raise ConfigError(f"algorithm {cls.__name__} does not take these settings: {reason}") from error
     if isinstance(model, PPO) and model.mirror > 0.0:
-        model.reflection = _reflection_of(venv)
-    model.between_rollouts = lambda: None
-    return typing.cast(BaseAlgorithm, model)
+        model.reflection = side_by_side(env_reflections(venv.core))
+    return model
 
 
-def _reflection_of(venv: VecEnv) -> Reflection:
-    """Return how observations and actions in a row look in a mirror. Raises ConfigError where that is not known."""
-    normaliser = unwrap_vec_normalize(venv)
-    if normaliser is not None and normaliser.norm_obs:
-        raise ConfigError(
-            "normalise.observation is true, but means of what was seen lie to one side; expected false with "
-            "algorithm.mirror > 0"
-        )
-    core = getattr(unwrap(venv).env, "core", None)
-    if not isinstance(core, SnakeCore):
-        raise ConfigError("algorithm.mirror needs an env of snake_gym, which says how it looks in a mirror; expected 0")
-    return side_by_side(env_reflections(core))
+def parameter_type(name: str, default: Any) -> Any:
+    """Return the type of values that a parameter takes."""
+    return PARAMETER_TYPES.get(name, type(default) if isinstance(default, (bool, int, float, str)) else Any)
 
 
 def defaults_of(cls: type[BaseAlgorithm]) -> dict[str, Any]:

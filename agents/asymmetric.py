@@ -1,4 +1,4 @@
-"""Policy for SB3's actor-critic algorithms whose critic knows more than its actor (``observation.privileged``).
+"""Policy for SB3's actor-critic algorithms with a privileged critic (``observation.privileged``).
 
 Observations have two parts. The actor is given ``policy``, the critic ``policy`` and ``privileged``. What is exported
 is the actor, so neither a policy file nor a robot has to know the truth.
@@ -21,8 +21,6 @@ from snake_gym.envs.core import POLICY, PRIVILEGED
 
 from .sb3_internals import PLAIN_POLICY, RECURRENT_POLICY, is_recurrent
 
-TensorParts = Mapping[str, torch.Tensor]
-
 
 class ActorInputs(FlattenExtractor):
     """The policy's part of observations."""
@@ -30,14 +28,14 @@ class ActorInputs(FlattenExtractor):
     def __init__(self, space: gym.spaces.Dict) -> None:
         super().__init__(space[POLICY])
 
-    def forward(self, observations: TensorParts) -> torch.Tensor:  # type: ignore[override]  # parts, not one tensor
+    def forward(self, observations: Mapping[str, torch.Tensor]) -> torch.Tensor:  # type: ignore[override]  # parts, not one tensor
         return super().forward(observations[POLICY])
 
 
 class CriticInputs(FlattenExtractor):
     """Both parts of observations."""
 
-    def forward(self, observations: TensorParts) -> torch.Tensor:  # type: ignore[override]
+    def forward(self, observations: Mapping[str, torch.Tensor]) -> torch.Tensor:  # type: ignore[override]
         return torch.cat(
             [super(CriticInputs, self).forward(observations[part]) for part in (POLICY, PRIVILEGED)], dim=1
         )

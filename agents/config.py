@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
-from snake_gym.benchmark.seed_ranges import EVALUATION, TRAINING
-from snake_gym.config import ConfigError, Settings, differences, to_dict
-from snake_gym.config.settings import Count, Limit, PositiveCount, PositiveShare, Share
+from snake_gym.benchmark.seed_ranges import TRAINING
+from snake_gym.config import ConfigError, Settings, apply_overrides, build_over, differences, load_yaml, to_dict
+from snake_gym.config.settings import Count, PositiveCount, PositiveShare, Share
 from snake_gym.controllers import resolve_controller, tuning_of
-from snake_gym.envs import DEFAULT_ENV, EnvConfig
+from snake_gym.envs import DEFAULT_ENV
 from snake_gym.envs.observation_columns import check_columns
+from snake_gym.plugins import take_plugins
 from snake_gym.registry import find_task
 from snake_gym.tasks.task_settings import build_env, laid_over
 
-TRAINING_SEEDS = TRAINING.end
-"""First world seed of evaluations during training; smaller seeds are for training."""
-MAX_WORLDS = TRAINING_SEEDS // 2
+from .algorithms import find_algorithm
+
+MAX_WORLDS = TRAINING.end // 2
 MAX_TOTAL_STEPS = 10**12
 """Largest number of steps of a run: a year at 30,000 steps a second."""
 
@@ -32,20 +35,10 @@ class EvaluationConfig(Settings):
     the end."""
     episodes: Annotated[int, Field(ge=1, le=MAX_WORLDS)] = 128
     """Number of scenarios, played at once, one episode each."""
-    seed: int = TRAINING_SEEDS
-    """Seed of the first scenario."""
 
     def period(self, total_steps: int) -> int:
         """Return the steps between two evaluations of a run; 0: only one at the end."""
         return max(total_steps // 20, 1) if self.every_steps is None else self.every_steps
-
-    def check(self) -> None:
-        last = EVALUATION.end - self.episodes
-        if not EVALUATION.first <= self.seed <= last:
-            raise ValueError(
-                f"eval.seed is {self.seed}; expected {EVALUATION.first} to {last}: lower ones are for training, higher "
-                "ones for benchmarks, on which nothing may be chosen"
-            )
 
 
 class CheckpointConfig(Settings):
@@ -55,17 +48,6 @@ class CheckpointConfig(Settings):
     """Env steps between two checkpoints; 0: only at the end and when stopped."""
     keep: PositiveCount = 2
     """Number of checkpoints kept, the newest ones."""
-
-
-class NormaliseConfig(Settings):
-    """Running normalisation on top of the env's fixed scales."""
-
-    observation: bool = False
-    """True to scale observations to mean 0 and variance 1 of those seen so far."""
-    reward: bool = False
-    """True to divide rewards by the standard deviation of the discounted return."""
-    clip: Limit = 10.0
-    """Bound to which normalised observations and rewards are clipped, on either side."""
 
 
 class CurriculumConfig(Settings):
@@ -99,9 +81,8 @@ class TrainConfig(Settings):
     """Settings of the env; see ``snake_gym.tasks.task``."""
     algorithm: dict[str, Any] = field(default_factory=lambda: {"name": "PPO"})
     """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}; PPO has
-    ``mirror`` besides, the share of each minibatch that is mirrored, and ``bfloat16``: updates multiply matrices with
+    two more: ``mirror``, the mirrored share of each minibatch, and ``bfloat16``: updates multiply matrices with
     less precision where the processor has instructions for that."""
-    normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
     n_envs: Annotated[int, Field(ge=1, le=MAX_WORLDS)] = 256
     """Number of worlds simulated at once."""
     stagger: bool = False
@@ -134,10 +115,10 @@ class TrainConfig(Settings):
     def world_seed(self) -> int:
         """Seed of the first training world; no training world has a seed of an evaluation.
 
-        Runs with different seeds share no world up to ``TRAINING_SEEDS / n_envs - 1`` (1952 for 256 worlds).
+        Runs with different seeds share no world up to ``TRAINING.end / n_envs - 1`` (1952 for 256 worlds).
         Larger seeds wrap around: their worlds are those of smaller seeds, with another initial policy.
         """
-        return self.seed * self.n_envs % (TRAINING_SEEDS - self.n_envs)
+        return self.seed * self.n_envs % (TRAINING.end - self.n_envs)
 
 
 _BASE = "env.action.controller"
@@ -149,37 +130,37 @@ MAY_CHANGE = (
 """Settings that a resumed run may change; any other would make it another run."""
 
 
-def resolve_env(config: TrainConfig) -> TrainConfig:
+def read_settings(
+    file: Path, assignments: Sequence[str] = (), plugins: Sequence[str] = ()
+) -> tuple[TrainConfig, tuple[str, ...]]:
+    """Return the complete settings of a new run from a file, and notes on them. Raises ConfigError."""
+    in_file = load_yaml(file)
+    settings = take_plugins(apply_overrides(in_file, assignments), file, plugins)
+    config, notes = complete(build_over(TrainConfig, in_file, settings, str(file)))
+    find_algorithm(config.algorithm)  # says before there is a folder what is wrong
+    return config, notes
+
+
+def complete(config: TrainConfig) -> tuple[TrainConfig, tuple[str, ...]]:
     """Return the run with every setting of the env written out, files included, so that later edits do not change it.
 
-    Raises ConfigError for wrong env settings.
+    With it come notes on a coarse physics step, and on a base gait tuned on another robot or in other scenarios. Raises
+    ConfigError for wrong env settings.
     """
-    env = _env_of(config)
+    env = build_env(config.env_id, laid_over(config.env_id, config.env_file, config.env))
     spec = env.load_robot()
     env.n_steps(spec)
+    coarse = spec.step_note()
+    notes = [] if coarse is None else [coarse]
     if env.action.kind == "residual":
+        tuning = tuning_notes(tuning_of(env.action.controller, spec, _BASE), spec, config.env_id, env)
+        notes += [f"{_BASE}: {note}" for note in tuning]
         options = tune_options(env.robot, config.env_id, env)
         controller = resolve_controller(env.action.controller, _BASE, spec, options)
         env = replace(env, action=replace(env.action, controller=controller))
     check_columns(env)
     robot = env.robot if env.robot == spec.name else to_dict(spec)
-    return replace(config, env_file=None, env={**to_dict(env), "robot": robot})
-
-
-def _env_of(config: TrainConfig) -> EnvConfig:
-    return build_env(config.env_id, laid_over(config.env_id, config.env_file, config.env))
-
-
-def launch_notes(config: TrainConfig) -> tuple[str, ...]:
-    """Return notes on a coarse physics step, and on a base gait tuned on another robot or in other scenarios."""
-    env = _env_of(config)
-    spec = env.load_robot()
-    coarse = spec.step_note()
-    notes = () if coarse is None else (coarse,)
-    if env.action.kind != "residual":
-        return notes
-    tuning = tuning_notes(tuning_of(env.action.controller, spec, _BASE), spec, config.env_id, env)
-    return (*notes, *(f"{_BASE}: {note}" for note in tuning))
+    return replace(config, env_file=None, env={**to_dict(env), "robot": robot}), tuple(notes)
 
 
 def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -21,54 +19,38 @@ class TrainingDisplay:
         self.console = Console(stderr=True, highlight=False)
         self.total = total
         self.quiet = quiet
-        self._begin = 0
-        self._start = self._last = time.monotonic()
         self.note = ""
         """Latest measurement, as text."""
-        self._running = False
-        self._progress = Progress(
+        self._bar = self.console.is_terminal and not quiet
+        self._begin: tuple[int, float] | None = None
+        """Steps and time [s] at the first step of this launch."""
+        self._last = 0.0
+        self.progress = Progress(
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"), BarColumn(24), TaskProgressColumn(),
             TextColumn("{task.fields[rate]:,.0f}/s"), TimeElapsedColumn(), TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"), console=self.console, auto_refresh=False,
+            TextColumn("{task.fields[note]}"), console=self.console, auto_refresh=False, disable=not self._bar,
         )  # fmt: skip
-        self._task = self._progress.add_task("training", total=total, rate=0.0, note="")
-        self._bar = self.console.is_terminal and not quiet
-        self._every_s = _REFRESH_S if self._bar else _LINE_S
-
-    @contextmanager
-    def show(self, begin: int) -> Iterator[None]:
-        """Show the bar; earlier launches have done ``begin`` steps."""
-        self._begin, self._running = begin, False
-        self._start = self._last = time.monotonic()
-        if not self._bar:
-            yield
-            return
-        with self._progress:
-            yield
-            self._progress.refresh()
+        self._task = self.progress.add_task("training", total=total, rate=0.0, note="")
 
     def advance(self, steps: int) -> None:
         """Show that ``steps`` have been done; cheap enough for every step."""
         now = time.monotonic()
-        if not self._running:  # kernels were compiled until now: that tells nothing of the speed
-            self._running, self._begin, self._start = True, steps, now
-            return
-        waiting = steps < self.total or not self._bar  # the end of a bar is always shown
-        if self.quiet or (waiting and now - self._last < self._every_s):
+        if self._begin is None:  # kernels were compiled until now: that tells nothing of the speed
+            self._begin, self._last = (steps, now), now
+        ended = self._bar and steps >= self.total  # the end of a bar is always shown
+        if self.quiet or (now - self._last < (_REFRESH_S if self._bar else _LINE_S) and not ended):
             return
         self._last = now
-        self._draw(steps)
-
-    def say(self, text: str) -> None:
-        """Print a line that stays."""
-        self.console.print(text, soft_wrap=True, markup=False)
-
-    def _draw(self, steps: int) -> None:
-        rate = (steps - self._begin) / max(time.monotonic() - self._start, 1e-9)
+        first, begun = self._begin
+        rate = (steps - first) / max(now - begun, 1e-9)
         if self._bar:
-            self._progress.update(self._task, completed=min(steps, self.total), rate=rate, note=self.note)
-            self._progress.refresh()
+            self.progress.update(self._task, completed=min(steps, self.total), rate=rate, note=self.note)
+            self.progress.refresh()
         else:
             left = (self.total - steps) / max(rate, 1e-9)
             note = f"; {self.note}" if self.note else ""
             self.say(f"{steps:,}/{self.total:,} steps, {rate:,.0f}/s, {left:.0f} s left{note}")
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        self.console.print(text, soft_wrap=True, markup=False)

@@ -29,8 +29,6 @@ from snake_gym.plugins import add_plugin_option, load_plugins
 from .run_folder import CONFIG
 
 ONNX = "policy.onnx"
-_N_COMPARED = 2048
-"""Number of observations on which the ONNX model is compared with the policy."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -46,8 +44,7 @@ def main(argv: list[str] | None = None) -> int:
     if (note := fallback_note(arguments.run)) is not None:
         print(f"note: {note}", file=sys.stderr)
     files = export_policy(arguments.run, arguments.out, arguments.onnx, arguments.name)
-    sizes = ", ".join(f"{path.name} {path.stat().st_size / 1000:.0f} kB" for path in files)
-    print(f"wrote {sizes} into {files[0].parent}")
+    print(f"wrote {', '.join(path.name for path in files)} into {files[0].parent}")
     return 0
 
 
@@ -62,7 +59,9 @@ def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: 
     source = find_policy_file(run)
     if source is None:
         raise ConfigError(describe_missing(run))
-    out = out or _run_folder(run) / "export"
+    if out is None and not (run / CONFIG).is_file():
+        raise ConfigError(f"{run} is no run's folder; say with --out where the policy file is to be written")
+    out = out or run / "export"
     policy = load_policy(source)
     contract, weights = read_policy_file(source)
     contract = replace(contract, name=name or contract.name)
@@ -78,17 +77,9 @@ def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: 
     return [out / file for file in files]
 
 
-def _run_folder(path: Path) -> Path:
-    """Return the folder of the run that ``path`` is, or lies in."""
-    for candidate in (path, *path.resolve().parents[:4]):
-        if (candidate / CONFIG).is_file():
-            return candidate
-    raise ConfigError(f"{path} is in no run's folder; say with --out where the policy file is to be written")
-
-
 def _encode_onnx(policy: FilePolicy, weights: bytes) -> bytes:
     """Return the model. Raises ConfigError unless its actions are those of the policy."""
-    from .onnx_graph import encode_onnx, run_onnx
+    from .onnx_model import encode_onnx, run_onnx
 
     contract = policy.contract
     n_inputs = contract.observation.size
@@ -96,7 +87,7 @@ def _encode_onnx(policy: FilePolicy, weights: bytes) -> bytes:
     metadata = {"name": contract.name, "weights_sha256": contract.weights.sha256, "format": contract.format}
     tensors = read_tensors(weights, contract.weights.file)
     model = encode_onnx(contract.network, tensors, normaliser, n_inputs, metadata)
-    obs = np.random.default_rng(0).normal(size=(_N_COMPARED, n_inputs)).astype(np.float32)
+    obs = np.random.default_rng(0).normal(size=(2048, n_inputs)).astype(np.float32)
     distance = float(np.abs(run_onnx(model, obs) - policy.predict(obs)[0]).max())
     if not distance <= MAX_TOLERANCE:
         raise ConfigError(

@@ -133,7 +133,7 @@ class PPO(stable_baselines3.PPO):
         return torch.from_numpy(table).to(self.device)
 
     def backward(self, batch: torch.Tensor, clip: float, clip_vf: float | None) -> Terms:
-        """Give the policy's parameters, whose gradients are zero, that of the loss over the rows ``batch``."""
+        """Give the policy's parameters the gradient of the loss over the rows ``batch``; it was zero before."""
         policy: Any = self.policy
         actor, critic, n_actions = policy.mlp_extractor.policy_net, policy.mlp_extractor.value_net, self._n_actions
         n_actor, n_critic = (f.features_dim for f in (policy.pi_features_extractor, policy.vf_features_extractor))
@@ -198,7 +198,7 @@ class PPO(stable_baselines3.PPO):
         """Log what SB3 logs; the divergence is that of the last epoch, the loss that of the last minibatch."""
         means = Terms(*torch.stack([torch.stack(list(terms)) for terms in found]).mean(0))
         last, buffer, policy = found[-1], self.rollout_buffer, typing.cast(Any, self.policy)
-        told = {
+        logged = {
             "entropy_loss": -float(means.entropy), "policy_gradient_loss": float(means.policy_loss),
             "value_loss": float(means.value_loss),
             "approx_kl": float(torch.stack(of_epoch).mean()), "clip_fraction": float(means.clip_fraction),
@@ -207,7 +207,7 @@ class PPO(stable_baselines3.PPO):
             "std": float(policy.log_std.detach().exp().mean()), "clip_range": clip,
         }  # fmt: skip
         if clip_vf is not None:
-            told["clip_range_vf"] = clip_vf
-        for name, value in told.items():
+            logged["clip_range_vf"] = clip_vf
+        for name, value in logged.items():
             self.logger.record(f"train/{name}", value)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")

@@ -3,12 +3,11 @@
 SB3 needs its own form of three things. Worlds restart within the step that ends them (``AutoresetMode.SAME_STEP``), and
 ``infos`` is a list with one dict per world. Only the dicts of worlds that ended hold anything: the last observation
 (``terminal_observation``), the flag of an end by the time limit (``TimeLimit.truncated``), ``is_success`` and
-``episode`` (return r, length l, time t). What the env reports for all worlds stays in arrays: ``infos`` and ``ends``.
+``episode`` (return r, length l). What the env reports for all worlds stays in arrays: ``infos`` and ``ends``.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -37,7 +36,7 @@ class Ends(NamedTuple):
 
 
 class Sb3VecEnv(VecEnv):
-    """Adapter of ``env``, whose autoreset mode is SAME_STEP, to SB3.
+    """Adapter of ``env``, in autoreset mode SAME_STEP, to SB3.
 
     ``infos`` are arrays (W, ...) of the last step, ``ends`` the episodes that ended in it (or None), ``returns`` and
     ``lengths`` (W,) sum of rewards and number of steps of the running episodes. ``stagger`` spreads the first episodes'
@@ -59,7 +58,6 @@ class Sb3VecEnv(VecEnv):
         self._nothing: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         self._actions: NDArray[Any] = np.zeros((0,))
         self._first_seed: int | None = None
-        self._began = time.time()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Let world i start with seed ``seed + i`` at the next reset; None: seeds from the system."""
@@ -71,18 +69,18 @@ class Sb3VecEnv(VecEnv):
         obs, self.infos = self.env.reset(seed=self._first_seed)
         self._first_seed = None
         if self.stagger:
-            self._core.spread_ends()
+            self.core.spread_ends()
         self.ends = None
         self.returns[:] = 0.0
         self.lengths[:] = 0
-        return _as_float32(obs)
+        return obs
 
     def step_async(self, actions: NDArray[Any]) -> None:
         self._actions = actions
 
     def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Return observations (W, D) and rewards (W,), float32 and fresh; dones (W,); infos, filled where done."""
-        self.had_cut_episodes = self.stagger and bool((self._core.step_limit < self._core.n_steps).any())
+        self.had_cut_episodes = self.stagger and bool((self.core.step_limit < self.core.n_steps).any())
         obs, reward, terminated, truncated, self.infos = self.env.step(self._actions)
         done = terminated | truncated
         self.returns += reward
@@ -93,18 +91,16 @@ class Sb3VecEnv(VecEnv):
         else:
             self.ends = None
             listed = self._nothing
-        return _as_float32(obs), reward.astype(np.float32), done, listed
+        return obs, reward.astype(np.float32), done, listed
 
-    def get_state(self) -> dict[str, NDArray[Any]]:
-        """Return env and running episodes as arrays; ``set_state`` continues from them bit for bit."""
-        state = {f"env/{name}": values for name, values in self.env.get_state().items()}  # type: ignore[attr-defined]
-        return {**state, "returns": self.returns.copy(), "lengths": self.lengths.copy()}
+    def get_state(self) -> dict[str, Any]:
+        """Return env and running episodes; ``set_state`` continues from them bit for bit."""
+        state = self.env.get_state()  # type: ignore[attr-defined]
+        return {"env": state, "returns": self.returns.copy(), "lengths": self.lengths.copy()}
 
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state from ``get_state``. Raises ValueError if it came from another env."""
-        prefix = "env/"
-        inner = {name.removeprefix(prefix): values for name, values in state.items() if name.startswith(prefix)}
-        self.env.set_state(inner)  # type: ignore[attr-defined]
+        self.env.set_state(state["env"])  # type: ignore[attr-defined]
         self.returns[:] = state["returns"]
         self.lengths[:] = state["lengths"]
         self.ends = None
@@ -133,7 +129,7 @@ class Sb3VecEnv(VecEnv):
         return [False] * len(list(self._get_indices(indices)))
 
     @property
-    def _core(self) -> SnakeCore:
+    def core(self) -> SnakeCore:
         core: SnakeCore = self.env.core  # type: ignore[attr-defined]
         return core
 
@@ -143,22 +139,15 @@ class Sb3VecEnv(VecEnv):
         self.returns[worlds] = 0.0
         self.lengths[worlds] = 0
         success = infos.get("is_success")
-        elapsed = round(time.time() - self._began, 3)
         final_obs = self.infos["final_obs"]
         listed = self._nothing.copy()
         totals, lengths = self.ends.returns.tolist(), self.ends.lengths.tolist()
         for world, total, length in zip(worlds.tolist(), totals, lengths, strict=True):
             listed[world] = {
-                "terminal_observation": _as_float32(final_obs[world]),
+                "terminal_observation": final_obs[world],
                 "TimeLimit.truncated": bool(timed_out[world]),
-                "episode": {"r": total, "l": length, "t": elapsed},
+                "episode": {"r": total, "l": length},
             }
             if success is not None:
                 listed[world]["is_success"] = bool(success[world])
         return listed
-
-
-def _as_float32(values: Observations) -> Observations:
-    if isinstance(values, dict):
-        return {part: _as_float32(own) for part, own in values.items()}
-    return values if values.dtype == np.float32 else values.astype(np.float32)

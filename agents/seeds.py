@@ -7,87 +7,72 @@ were stopped or killed, and leaves finished ones alone.
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from snake_gym.config import ConfigError
 from snake_gym.parallel import STOPPED, read_seeds, run_parallel
 
-from .launch import plan_new
+from .command import main
+from .config import read_settings
 from .run_folder import RunFolder
 
-CONTINUE = "if_exists=continue"
 _SHOWN = ("return", "progress/all", "success_rate", "targets")
-"""Means of an evaluation that the table shows, where the env has them."""
+"""Means of an evaluation that the summary shows, where the env has them."""
 
 
 def train_seeds(args: argparse.Namespace) -> int:
     """Train all seeds of the parsed command line; 0 if all are finished, 130 if stopped before, 1 if any failed."""
-    seeds = read_seeds(args.seeds)
     group = args.run_dir or Path(f"runs/{args.config.stem}")
     if RunFolder(group).holds_run():
         raise ConfigError(f"{group} holds a run; choose another --run-dir for the folder of several")
-    runs = {f"seed_{seed}": RunFolder(group / f"seed_{seed}") for seed in seeds}
-    plans = {
-        name: plan_new(args.config, [*args.set, f"seed={seed}", CONTINUE], runs[name].path, args.plugin)
-        for name, seed in zip(runs, seeds, strict=True)
-    }  # says what is wrong before anything runs
-    console = Console(stderr=True, highlight=False)
-    first = next(iter(plans.values()))
-    for note_of_settings in first.notes:
-        console.print(f"note: {note_of_settings}", soft_wrap=True, markup=False)
+    runs: dict[str, RunFolder] = {}
+    commands: dict[str, list[str]] = {}
     plugins = [word for plugin in args.plugin for word in ("--plugin", plugin)]
-    common = ["--config", str(args.config), "--quiet", *plugins, "--set", *args.set, CONTINUE]
-    commands = {
-        name: [*common, f"seed={plan.config.seed}", "--run-dir", str(plan.folder.path)]
-        for name, plan in plans.items()
-        if plan.folder.steps_done() < plan.config.total_steps
+    for seed in read_seeds(args.seeds):
+        name = f"seed_{seed}"
+        assignments = [*args.set, "if_exists=continue", f"seed={seed}"]
+        config, notes = read_settings(args.config, assignments, args.plugin)  # says now what is wrong
+        runs[name] = RunFolder(group / name)
+        runs[name].check_run(config)
+        if runs[name].steps_done() < config.total_steps:
+            where = ["--config", str(args.config), "--run-dir", str(runs[name].path)]
+            commands[name] = [*where, "--quiet", *plugins, "--set", *assignments]
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    ended: dict[str, str | None] = {}
+    with suppress(KeyboardInterrupt):  # runs that it stopped are not finished
+        ended = run_parallel(main, commands, args.jobs, args.ray, config.torch_threads)
+    failed = {name: fault for name, fault in ended.items() if fault is not None}
+    states = {
+        name: "failed" if name in failed else "finished" if run.steps_done() >= config.total_steps else "stopped"
+        for name, run in runs.items()
     }
-    stopped, failed = False, dict[str, str]()
-    try:
-        ended = run_parallel(_train, commands, args.jobs, args.ray, first.config.torch_threads)
-        failed = {name: fault for name, fault in ended.items() if fault is not None}
-    except KeyboardInterrupt:
-        stopped = True
-    done = {name: plan.folder.steps_done() >= plan.config.total_steps for name, plan in plans.items()}
-    states = {name: "failed" if name in failed else "finished" if done[name] else "stopped" for name in runs}
-    terminal = Console(highlight=False)
-    if not terminal.is_terminal:
-        terminal.width = 160
-    terminal.print(summary_table(runs, states))
+    print(*summary(runs, states), sep="\n")
     for name, reason in failed.items():
-        console.print(f"{name} failed: {reason}", soft_wrap=True, markup=False)
+        print(f"{name} failed: {reason}", file=sys.stderr)
     if failed:
         return 1
-    if stopped or not all(done.values()):
-        console.print("stopped; the same command goes on", soft_wrap=True)
+    if "stopped" in states.values():
+        print("stopped; the same command goes on", file=sys.stderr)
         return STOPPED
     return 0
 
 
-def _train(words: list[str]) -> int:
-    from .train import main
-
-    return main(words)
-
-
-def summary_table(runs: dict[str, RunFolder], states: dict[str, str]) -> Table:
-    """Return the table of the last evaluation of each run, and the mean over the finished runs."""
-    last = {name: (run.evaluations() or [{"step": 0}])[-1] for name, run in runs.items()}
-    shown = [column for column in _SHOWN if any(column in means for means in last.values())]
-    table = Table(title="last evaluation of each run")
-    for column in ("run", "state", "steps", *shown):
-        table.add_column(column, justify="left" if column in ("run", "state") else "right")
+def summary(runs: Mapping[str, RunFolder], states: Mapping[str, str]) -> list[str]:
+    """Return a line on the last evaluation of each run, and one with the means over the finished runs."""
+    last = {name: (run.evaluations() or [{"step": 0.0}])[-1] for name, run in runs.items()}
+    lines = []
     for name, means in last.items():
-        cells = (f"{means[column]:.2f}" if column in means else "" for column in shown)
-        table.add_row(name, states[name], f"{means['step']:,.0f}", *cells)
-    finished = [[last[name][column] for column in shown] for name in runs if states[name] == "finished"]
+        shown = "".join(f", {column} {means[column]:.2f}" for column in _SHOWN if column in means)
+        lines.append(f"{name} {states[name]}: {means['step']:,.0f} steps{shown}")
+    finished = [means for name, means in last.items() if states[name] == "finished"]
     if len(finished) > 1:
-        table.add_section()
-        means_and_spreads = zip(np.mean(finished, axis=0), np.std(finished, axis=0, ddof=1), strict=True)
-        cells = (f"{mean:.2f} ± {spread:.2f}" for mean, spread in means_and_spreads)
-        table.add_row("mean ± sd", f"{len(finished)} finished", "", *cells)
-    return table
+        columns = {name: [means[name] for means in finished] for name in _SHOWN if name in finished[0]}
+        shown = "".join(f", {name} {np.mean(of):.2f} ± {np.std(of, ddof=1):.2f}" for name, of in columns.items())
+        lines.append(f"{len(finished)} finished, mean ± standard deviation{shown}")
+    return lines

@@ -27,11 +27,7 @@ SECTIONS: tuple[tuple[str, str, type[Any]], ...] = (
 )
 ALGORITHM: tuple[tuple[str, str, type[Any]], ...] = (
     ("algorithm.network", "The network of `algorithm`.", NetworkConfig),
-    (
-        "algorithm.<parameter>",
-        "A parameter that changes: `learning_rate`, `clip_range`, `clip_range_vf`.",
-        ScheduleConfig,
-    ),
+    ("algorithm.<parameter>", "A changing `learning_rate`, `clip_range` or `clip_range_vf`.", ScheduleConfig),
     ("algorithm.max_grad_norm", "Of PPO; one number bounds the whole gradient.", GradientNorms),
 )
 

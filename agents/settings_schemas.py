@@ -25,14 +25,14 @@ from snake_gym.registry import TASKS, find_task
 from snake_gym.robot.catalogue import KINDS, find_kind
 from snake_gym.robot.spec import RobotSpec
 
-from .algorithms import PARAMETER_TYPES, NetworkConfig, defaults_of, known_algorithms
+from .algorithms import NetworkConfig, defaults_of, known_algorithms, parameter_type
 from .config import TrainConfig
 
 Schema = dict[str, Any]
 ELSEWHERE = {"controller": "controller", "env": "env", "robot": "robot", "action": "action", "algorithm": "algorithm"}
-"""Settings that hold any mapping for Python, as a plugin may define it -> the schema of those that we ship."""
+"""Settings that plugins may extend -> schema of the shipped ones."""
 OTHERS_OF: dict[str, tuple[str, ...]] = {"robot": ("preset", "source"), "controller": ("kind", "tuned", "file")}
-"""Schema -> texts that a file may give beside the settings of its class."""
+"""Schema -> further texts that its files may hold."""
 
 
 def schema_of(kind: type[Settings], name: str, partial: bool = False) -> Schema:
@@ -84,8 +84,7 @@ def algorithm_schema() -> Schema:
     fields: dict[str, Any] = {"name": (Literal[tuple(classes)], ...), "network": (NetworkConfig, NetworkConfig())}
     for cls in classes.values():
         for name, default in defaults_of(cls).items():
-            own = type(default) if isinstance(default, (bool, int, float, str)) else Any
-            tp = PARAMETER_TYPES.get(name, own)
+            tp = parameter_type(name, default)
             fields[name] = (fields[name][0] | tp if name in fields and tp is not Any else tp, None)
     model = create_model("Algorithm", __config__=ConfigDict(extra="forbid"), **fields)
     schema = model.model_json_schema()

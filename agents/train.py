@@ -1,66 +1,107 @@
-"""Program that trains a policy.
+"""A training run: env, model, callback, ``model.learn``, and the folder that it is kept in.
 
-    snake-gym train --config configs/train/ppo.yaml
-    snake-gym train --config configs/train/ppo.yaml --set algorithm.learning_rate=1e-4 env.faults.n_max=2 --seed 1
-    snake-gym train --config configs/train/ppo.yaml --seeds 5
-    snake-gym train --resume runs/demo
-
-Ctrl-C or SIGTERM stops after the current rollout with everything saved; --resume continues as if never stopped.
+A run takes any number of launches, each of which goes on from the newest checkpoint. On the CPU, PPO then ends with the
+same weights, bit for bit, as if it had never been stopped or killed.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from pathlib import Path
+import signal
+import time
+from collections.abc import Callable, Sequence
 
-from snake_gym.config import OptionParser, add_set_option, require, run_program
-from snake_gym.parallel import STOPPED, add_parallel_options
-from snake_gym.plugins import add_plugin_option, load_plugins
+import torch
+from gymnasium.vector import AutoresetMode
+
+from snake_gym.config import ConfigError, build
+from snake_gym.envs import EnvConfig, SnakeVectorEnv
+from snake_gym.parallel import stop_signals
+from snake_gym.registry import find_task
+
+from .algorithms import make_model
+from .callback import MakeEnv, RunCallback
+from .config import TrainConfig
+from .display import TrainingDisplay
+from .run_folder import RunFolder, resume_command
+from .sb3_internals import open_tensorboard
+from .sb3_vec_env import Sb3VecEnv
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the program and return the exit code."""
-    arguments = parse(argv)
-    load_plugins(arguments.plugin)
-    require("training", "stable_baselines3", "tensorboard", "torch")
-    from . import launch, seeds  # loads torch, which --help and a mistyped option need not wait for
+def train(config: TrainConfig, folder: RunFolder, command: Sequence[str], notes: Sequence[str], quiet: bool) -> bool:
+    """Train to the end; False if SIGINT or SIGTERM stopped the run before, with its state saved.
 
-    if arguments.seeds is not None:
-        return seeds.train_seeds(arguments)
-    seed = [] if arguments.seed is None else [f"seed={arguments.seed}"]
-    if arguments.resume is not None:
-        plan = launch.plan_resume(arguments.resume, [*arguments.set, *seed])
+    ``command`` and ``notes`` on the settings are noted in the folder. Raises ConfigError if another process trains in
+    it, it is not writable, its checkpoint cannot be used, or the training diverged.
+    """
+    display = TrainingDisplay(config.total_steps, quiet)
+    with folder.lock(), stop_signals(signal.SIGINT, signal.SIGTERM) as should_stop:
+        if (done := folder.steps_done()) >= config.total_steps:
+            display.say(f"{folder.path} is finished: {done:,} steps are done")
+            return True
+        for note in notes:
+            display.say(f"note: {note}")
+        begun = time.monotonic()
+        try:
+            run = learn(config, folder, display, should_stop, command, notes)
+            folder.end_launch("stopped" if run.stopped else "finished", run.saved, time.monotonic() - begun)
+        except OSError as error:
+            file, reason = error.filename or folder.path, error.strerror or error
+            then = f"make room, then continue with: {resume_command(folder.path)}"
+            raise ConfigError(f"training stopped: {file} cannot be written: {reason}; {then}") from error
+    if run.stopped:
+        display.say(f"stopped after {run.saved:,} steps; continue with: {resume_command(folder.path)}")
     else:
-        plan = launch.plan_new(arguments.config, [*arguments.set, *seed], arguments.run_dir, arguments.plugin)
-    command = [*launch.PROGRAM.split(), *(sys.argv[1:] if argv is None else argv)]
-    return 0 if launch.run(plan, command, arguments.quiet) else STOPPED
+        display.say(f"trained {run.saved:,} steps; the policy is in {folder.path}")
+    return not run.stopped
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Return the parsed command line. Raises ConfigError."""
-    parser = OptionParser(prog="snake-gym train", description="Train a policy, or go on with a run.")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--config", type=Path, metavar="FILE", help="settings of a new run (configs/train/*.yaml)")
-    what.add_argument("--resume", type=Path, metavar="RUN", help="folder of a run to go on with")
-    parser.add_argument("--run-dir", type=Path, metavar="RUN", help="folder of the new run (default: one in runs/)")
-    add_set_option(parser)
-    parser.add_argument("--seed", help="the run's seed")
-    parser.add_argument(
-        "--seeds", metavar="N", help="train several seeds side by side, in RUN/seed_0 ...: a number, or a list as 0,1,7"
-    )
-    add_parallel_options(parser)
-    add_plugin_option(parser)
-    parser.add_argument("--quiet", action="store_true", help="say only how it ended")
-    arguments = parser.parse_args(argv)
-    if arguments.resume is not None and arguments.run_dir is not None:
-        parser.error("--run-dir names the folder of a new run; --resume names its own")
-    if arguments.seeds is None and (arguments.jobs is not None or arguments.ray is not None):
-        parser.error("--jobs and --ray go with --seeds")
-    if arguments.seeds is not None and (arguments.resume is not None or arguments.seed is not None):
-        parser.error("--seeds goes with neither --seed nor --resume: the same command goes on with its runs")
-    return arguments
+def learn(
+    config: TrainConfig,
+    folder: RunFolder,
+    display: TrainingDisplay,
+    should_stop: Callable[[], bool] = lambda: False,
+    command: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    make_env: MakeEnv | None = None,
+) -> RunCallback:
+    """Train from the newest checkpoint in ``folder``, if there is one, to the end or until ``should_stop()``.
+
+    ``make_env`` makes the vector env for a number of worlds and an autoreset mode; None: the env of the settings.
+    Raises ConfigError if the checkpoint cannot be used or the training diverged, OSError if a file cannot be written.
+    """
+    make_env = make_env or snake_envs(config)
+    venv = Sb3VecEnv(make_env(config.n_envs, AutoresetMode.SAME_STEP), config.stagger)
+    model = make_model(config.algorithm, venv, config.seed, config.device)
+    venv.seed(config.world_seed)
+    run = RunCallback(config, folder, model, display, should_stop, make_env)
+    checkpoints = folder.checkpoints()
+    first = run.restore(checkpoints[0]) if checkpoints else None
+    folder.begin_launch(config, command, notes)
+    model.set_logger(open_tensorboard(folder.tensorboard, first, config))
+    torch.set_num_threads(config.torch_threads)
+    try:
+        with display.progress:
+            run.set_difficulty()  # the first episodes begin before the first rollout
+            model.learn(
+                max(config.total_steps - model.num_timesteps, 0), run, reset_num_timesteps=False,
+                log_interval=None,  # type: ignore[arg-type]  # SB3 counts episodes or rollouts, the callback steps
+            )  # fmt: skip
+    except (ValueError, RuntimeError, FloatingPointError):  # most likely of actions that are not finite
+        run.check_finite()
+        raise
+    finally:
+        model.logger.close()
+        run.evaluation_env.close()
+        venv.close()
+    return run
 
 
-if __name__ == "__main__":
-    run_program(main)
+def snake_envs(config: TrainConfig) -> MakeEnv:
+    """Return a maker of the run's envs; those of evaluations, which begin no episodes by themselves, tell no truth."""
+    settings: EnvConfig = build(find_task(config.env_id), config.env, "env")
+
+    def make(n_worlds: int, mode: AutoresetMode) -> SnakeVectorEnv:
+        chosen = settings.without_privileged() if mode is AutoresetMode.DISABLED else settings
+        return SnakeVectorEnv(config.env_id, n_worlds, mode, config=chosen)
+
+    return make

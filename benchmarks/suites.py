@@ -37,7 +37,7 @@ from rich.progress import Progress, TaskID
 
 import snake_gym
 from snake_gym.__main__ import main as snake_gym_main
-from snake_gym.benchmark.evaluate import check_frozen, load_policy, other_entrants
+from snake_gym.benchmark.evaluate import check_frozen, load_policy, make_entrants
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.report import score_key, show_bounds, summarise, with_interval
 from snake_gym.benchmark.runner import Episodes, join_plays, play_all, roll
@@ -303,7 +303,7 @@ def entrants_of(config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[
     ]
     action = {"action": {"kind": "joint_reference"}}
     random = Entrant("random", "reference", action, random_policy, {"policy": "uniform joint references"})
-    return [random, *other_entrants(config, scenarios), *own]
+    return [random, *make_entrants(config, scenarios), *own]
 
 
 def fits(policy: TrainedPolicy, scenarios: Scenarios) -> bool:

@@ -16,10 +16,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from snake_gym.agents.config import CheckpointConfig, EvaluationConfig, TrainConfig, resolve_env
+import torch
+from gymnasium.vector import AutoresetMode
+from snake_gym.agents.algorithms import make_model
+from snake_gym.agents.callback import MakeEnv, RunCallback
+from snake_gym.agents.config import CheckpointConfig, EvaluationConfig, TrainConfig, complete
 from snake_gym.agents.display import TrainingDisplay
 from snake_gym.agents.run_folder import RunFolder
-from snake_gym.agents.training import MakeEnv, Training
+from snake_gym.agents.sb3_internals import open_tensorboard
+from snake_gym.agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.agents.train import snake_envs
 from zero_cost_env import ZeroCostEnv
 
 from snake_gym.config import build, load_yaml
@@ -30,27 +36,33 @@ Row = dict[str, Any]
 N_LINKS = 10
 
 
+class EndlessCallback(RunCallback):
+    """Callback of a run that goes on a stretch at a time: nothing is written at the end of one."""
+
+    def _on_training_end(self) -> None: ...
+
+
 class Trainee:
     """A training run that goes on a stretch at a time."""
 
     def __init__(self, config: TrainConfig, folder: Path, zero_cost: bool) -> None:
-        display = TrainingDisplay(config.total_steps, quiet=True)
-        make_env = zero_cost_envs(config) if zero_cost else None
-        config = replace(config, stagger=False) if zero_cost else config  # it has no episodes of its own to spread
-        self._training = Training(config, RunFolder(folder), display, make_env=make_env)
+        torch.set_num_threads(config.torch_threads)
+        make_env = zero_cost_envs(config) if zero_cost else snake_envs(config)
+        venv = Sb3VecEnv(make_env(config.n_envs, AutoresetMode.SAME_STEP), config.stagger and not zero_cost)
+        self._model = make_model(config.algorithm, venv, config.seed)
+        self._model.set_logger(open_tensorboard(folder, None, config))
+        display, files = TrainingDisplay(config.total_steps, quiet=True), RunFolder(folder)
+        self._run = EndlessCallback(config, files, self._model, display, lambda: False, make_env)
 
     def measure(self, steps: int) -> float:
         """Train for ``steps`` more; env steps per second."""
-        model = self._training.model
-        begun = model.num_timesteps
-        with self._training.logging():
-            start = time.perf_counter()
-            self._training.learn(begun + steps)
-            return (model.num_timesteps - begun) / (time.perf_counter() - start)
+        model, begun, start = self._model, self._model.num_timesteps, time.perf_counter()
+        model.learn(steps, self._run, log_interval=None, reset_num_timesteps=False)
+        return (model.num_timesteps - begun) / (time.perf_counter() - start)
 
 
 def zero_cost_envs(config: TrainConfig) -> MakeEnv:
-    """Makes zero-cost envs with the shapes and episode length of the config's env."""
+    """Makes zero-cost envs, which spread no ends, with the shapes and episode length of the config's env."""
     settings = build(WaypointsConfig, config.env, "env")
     core = make_waypoints(1, settings).core
     n_obs, n_actions, n_steps = core.layout.size, core.decoder.size, settings.n_steps(core.spec)
@@ -63,7 +75,7 @@ def training_config() -> TrainConfig:
     Nor is anything mirrored: a zero-cost env does not look like anything in a mirror.
     """
     with chdir(ROOT):  # the config names files of the repository
-        config = resolve_env(build(TrainConfig, load_yaml("configs/train/ppo.yaml"), "ppo.yaml"))
+        config, _ = complete(build(TrainConfig, load_yaml("configs/train/ppo.yaml"), "ppo.yaml"))
     threads = len(os.sched_getaffinity(0))
     return replace(
         config, eval=EvaluationConfig(every_steps=0), checkpoint=CheckpointConfig(every_steps=0),

@@ -13,8 +13,8 @@ import argparse
 from pathlib import Path
 
 import optuna
+from snake_gym.agents.command import main as train
 from snake_gym.agents.run_folder import RunFolder
-from snake_gym.agents.train import main as train
 
 RANGES = {
     "algorithm.learning_rate.start": lambda trial, name: trial.suggest_float(name, 1e-4, 3e-3, log=True),

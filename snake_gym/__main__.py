@@ -19,7 +19,7 @@ from importlib import import_module
 from snake_gym.config import OptionParser, choose, run_program
 
 COMMANDS = {
-    "train": ("snake_gym.agents.train:main", "train a policy, or go on with a run"),
+    "train": ("snake_gym.agents.command:main", "train a policy, or go on with a run"),
     "export": ("snake_gym.agents.export:main", "write a policy of a run as a policy file for a robot"),
     "evaluate": ("snake_gym.benchmark.evaluate:main", "compare policies and controllers; writes tables and replays"),
     "tune": ("snake_gym.benchmark.tune:main", "search the parameters of a controller for a robot"),

@@ -11,7 +11,7 @@
 
 Without --config, policies play on the robot and in the env that they were trained with (--env: in those settings),
 against the classical controllers that are tuned for that robot. What differs from a policy's training or a gait's
-tuning is noted beside the results.
+tuning is noted with the results.
 
 Everything goes into the folder --out, a table to the terminal too. What is done is played again only after a change.
 """
@@ -96,19 +96,15 @@ def main(argv: list[str] | None = None) -> int:
 
     names_all = args.env is not None and args.controllers is not None and args.config is None
     args.classical_only |= args.freeze or names_all
+    config = read_config(args)
+    scenarios = make_scenarios(config)
+    if args.freeze:
+        return freeze(args.config or DEMO, scenarios.hash())
+    entrants = make_entrants(config, scenarios)
     if args.only is not None:
-        config = read_config(args)
-        scenarios = make_scenarios(config)
-        entrants = make_entrants(config, scenarios)
         mine = [entrant for entrant in entrants if entrant.name == args.only]
         play_all(mine, scenarios, args.out / "policies", fresh=args.fresh)
         return 0
-
-    config = read_config(args)
-    if args.freeze:
-        return freeze(args.config or DEMO, make_scenarios(config).hash())
-    scenarios = make_scenarios(config)
-    entrants = make_entrants(config, scenarios)
     if (note := frozen_note(config, args)) is not None:
         print(f"note: {note}", file=sys.stderr)
         config = replace(config, scenarios=None)  # what is written does not stand for those of the file
@@ -139,7 +135,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def frozen_note(config: BenchmarkConfig, args: argparse.Namespace) -> str | None:
-    """Return a note if the command line makes ``config`` another benchmark than its file, whose scenarios are frozen.
+    """Return a note if the command line makes ``config`` another benchmark than its file with frozen scenarios.
 
     Raises ConfigError as ``check_frozen`` does.
     """
@@ -150,7 +146,7 @@ def frozen_note(config: BenchmarkConfig, args: argparse.Namespace) -> str | None
         return None
     return (
         f"{path} stands for scenarios {config.scenarios[:12]}; these are {here[:12]}, of another benchmark: its "
-        "numbers do not stand beside those of the file"
+        "numbers cannot be compared with those of the file"
     )
 
 
@@ -220,8 +216,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.freeze and (args.set or args.env or args.robot or args.policy or args.episodes or args.seed is not None):
         parser.error("--freeze takes the config as it stands; expected no other option than --config")
-    beside = {"replay": ("policy", "rows"), "table": ()}
-    for asked, fits in beside.items():
+    for asked, fits in (("replay", ("policy", "rows")), ("table", ())):
         given = [name for name in vars(args) if vars(args)[name] != parser.get_default(name)]
         others = [name for name in given if name not in (asked, "plugin", *fits)]
         if getattr(args, asked) is not None and others:
@@ -282,24 +277,17 @@ def load_policy(name: str, path: str) -> TrainedPolicy:
 
 
 def make_entrants(config: BenchmarkConfig, scenarios: Scenarios) -> list[Entrant]:
-    """Return the learned policies and the classical controllers of a benchmark, the learned ones first."""
+    """Return what plays in a benchmark: learned policies, controllers and oracles, and the rows that it declares."""
     entrants: list[Entrant] = []
     for name, given in config.policies.items():
         paths = training_paths(name, given)
         labels = training_names(paths)
-        trained = {path: load_policy(name, path) for path in paths}
-        for i, policy in enumerate(trained.values()):
-            entrants.append(replace(learned_entrant(name, policy, scenarios), training=i, training_name=labels[i]))
-    return entrants + other_entrants(config, scenarios)
-
-
-def other_entrants(config: BenchmarkConfig, scenarios: Scenarios) -> list[Entrant]:
-    """Return what plays beside learned policies: controllers, oracles, and rows that a benchmark declares."""
-    named = [
-        oracle_entrant(entry, scenarios) if entry in ORACLES else classical_entrant(entry, config)
-        for entry in config.controllers
-    ]
-    return named + [variant_entrant(name, variant, config) for name, variant in config.variants.items()]
+        for i, path in enumerate(paths):
+            entrant = learned_entrant(name, load_policy(name, path), scenarios)
+            entrants.append(replace(entrant, training=i, training_name=labels[i]))
+    for entry in config.controllers:
+        entrants.append(oracle_entrant(entry, scenarios) if entry in ORACLES else classical_entrant(entry, config))
+    return entrants + [variant_entrant(name, variant, config) for name, variant in config.variants.items()]
 
 
 def read_config(args: argparse.Namespace) -> BenchmarkConfig:

@@ -16,23 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from gymnasium import Env
-from gymnasium.spaces import Box, Space
+from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, digest, near_path
+from snake_gym.config import ConfigError, digest, near_path, require
 from snake_gym.config.errors import show
 from snake_gym.plugins import check_numbers, describe_failure, load_object
 
-_ENV, _PLAYED = ("env_id", "env_config"), ("predict", "digest", "observation_space", "action_space")
-"""Attributes that say which env a policy is made for, and those by which it plays."""
-_PAIRS = (_ENV, _PLAYED[2:])
-"""Attributes that a policy has both of, or neither."""
-_TYPES: dict[str, Any] = {
-    "predict": Callable, "digest": str, "observation_space": Box, "action_space": Box, "env_id": str,
-    "env_config": Mapping,
-}  # fmt: skip
-"""Types of the attributes."""
-_ONNX = "snake_gym.agents.onnx_policy"
+_ONNX = "snake_gym.agents.onnx_model"
 """Module of the policies in ONNX files, loaded when one plays."""
 
 
@@ -61,11 +52,12 @@ def load_own(name: str, path: str) -> OwnPolicy:
     if not file.is_file():
         guess = near_path(file, (file.suffix,))
         raise ConfigError(f"{what}: {file} does not exist" + (f"; did you mean {str(guess)!r}?" if guess else ""))
+    require("an ONNX policy", "onnx", "onnxruntime", "torch")
     return OwnPolicy(what, partial(import_module(_ONNX).OnnxPolicy, file))
 
 
 class OwnPolicy:
-    """Policy that ``make`` makes, with checks. Raises ConfigError, here and in ``predict``, where it is wrong.
+    """Policy that ``make`` makes. Raises ConfigError, here and in ``predict``, where it is wrong.
 
     Only ``predict`` is needed. ``env_id`` and ``env_config`` (None without) say which env it is made for. ``digest``
     (None without) covers, together with ``basis``, everything that its actions depend on.
@@ -81,23 +73,23 @@ class OwnPolicy:
     ) -> None:
         self._what, self._make, self._takes_env = what, make, takes_env
         self._sources, self._basis = sources or {}, basis
-        self.env_id: str | None = None
-        self.env_config: Mapping[str, Any] | None = None
         self.observation_space: Box | None = None
-        self.action_space: Space[Any] | None = None
+        self.action_space: Box | None = None
         self.digest: str | None = None
-        if takes_env:
-            self._take(make, _ENV)
-        else:
-            self._own = self._call()
-            self._take(self._own, (*_PLAYED, *_ENV))
+        owner = make if takes_env else self._call()
+        self.env_id: str | None = getattr(owner, "env_id", None)
+        self.env_config: Mapping[str, Any] | None = getattr(owner, "env_config", None)
+        for name, other in (("env_id", self.env_config), ("env_config", self.env_id)):
+            if getattr(self, name) is None and other is not None:
+                raise ConfigError(f"{what} has no {name}")
+        if not takes_env:
+            self._adopt(owner)
 
-    def in_env(self, env: Callable[[], Env[Any, Any]], action_space: Space[Any]) -> OwnPolicy:
+    def in_env(self, env: Callable[[], Env[Any, Any]], action_space: Box) -> OwnPolicy:
         """Return the policy for the env of a benchmark: ``make`` gets one from ``env``, if it takes one."""
         ready = copy.copy(self)
         if self._takes_env:
-            ready._own = ready._call(env())
-            ready._take(ready._own, _PLAYED)
+            ready._adopt(ready._call(env()))
         ready.action_space = ready.action_space or action_space
         return ready
 
@@ -108,54 +100,39 @@ class OwnPolicy:
         try:
             returned = self._own.predict(observation, state, episode_start, deterministic=deterministic)
         except (Exception, SystemExit) as error:
-            raise self._failure("its predict", error) from error
+            raise describe_failure(f"{self._what}: its predict", error, *self._sources) from error
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise ConfigError(f"{self._what}: its predict returned {show(returned)}; expected (actions, state)")
-        assert self.action_space is not None and self.action_space.shape is not None
+        assert self.action_space is not None
         shape = (*observation.shape[:-1], *self.action_space.shape)
         return check_numbers(returned[0], shape, f"{self._what}: its action"), returned[1]
+
+    def _adopt(self, own: Any) -> None:
+        """Take over what ``make`` returned."""
+        if not hasattr(own, "predict"):
+            raise ConfigError(f"{self._what} has no predict")
+        self._own = own
+        self.observation_space, self.action_space = (
+            getattr(own, name, None) for name in ("observation_space", "action_space")
+        )
+        self.digest = digest(own.digest, self._basis) if hasattr(own, "digest") else None
 
     def _call(self, *arguments: Any) -> Any:
         try:
             return self._make(*arguments)
         except (Exception, SystemExit) as error:
-            raise self._failure("it", error) from error
-
-    def _take(self, owner: Any, names: tuple[str, ...]) -> None:
-        """Take over the attributes of ``owner`` that are in ``names``, checked."""
-        try:
-            found = {name: getattr(owner, name) for name in names if hasattr(owner, name)}
-        except (Exception, SystemExit) as error:
-            raise self._failure("it", error) from error
-        missing = ["predict"] if "predict" in names and "predict" not in found else []
-        missing += [n for pair in _PAIRS if len(found.keys() & set(pair)) == 1 for n in pair if n not in found]
-        if missing:
-            raise ConfigError(f"{self._what} has no {', '.join(missing)}")
-        for name, value in found.items():
-            if not isinstance(value, _TYPES[name]):
-                raise ConfigError(f"{self._what}: its {name} is {show(value)}; expected {_TYPES[name].__name__}")
-            if name == "digest":
-                self.digest = digest(value, self._basis)
-            elif name != "predict":
-                setattr(self, name, value)
-
-    def _failure(self, part: str, error: BaseException) -> ConfigError:
-        told = part == "it" and isinstance(error, ConfigError)  # which says by itself what is wrong
-        return describe_failure(self._what if told else f"{self._what}: {part}", error, *self._sources)
+            what = self._what if isinstance(error, ConfigError) else f"{self._what}: it"
+            raise describe_failure(what, error, *self._sources) from error
 
 
 def _takes_env(made: Callable[..., Any]) -> bool:
     """Return True if the first parameter is called ``env``, or has no default."""
     try:
-        parameters = list(inspect.signature(made).parameters.values())
+        first = next(iter(inspect.signature(made).parameters.values()), None)
     except (TypeError, ValueError):
         return False
-    if not parameters or parameters[0].kind not in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    ):
-        return False
-    return parameters[0].name == "env" or parameters[0].default is inspect.Parameter.empty
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return first is not None and first.kind in by_place and (first.name == "env" or first.default is first.empty)
 
 
 def _reach_working_folder() -> None:

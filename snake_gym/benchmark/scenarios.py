@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
-from gymnasium.spaces import Box, Space
+from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
 from pydantic import Field
 
@@ -25,6 +25,7 @@ from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeEnv, SnakeVectorEnv
 from snake_gym.envs.observation_columns import check_columns
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
+from snake_gym.interface.policy_file import FilePolicy
 from snake_gym.plugins import choose_registered
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import robot_note
@@ -32,40 +33,16 @@ from snake_gym.robot.spec import RobotSpec
 from snake_gym.tasks.task_settings import build_env, laid_over, scenario_settings
 
 EntrantKind = Literal["learned", "classical", "oracle", "reference"]
-"""Kinds of entrants. Regret is measured to oracles; references stand beside the others, and nobody is measured against
-them."""
+"""Kinds of entrants. Regret is measured to oracles, and nothing to references."""
+TrainedPolicy = FilePolicy | OwnPolicy
 ORACLES = {"oracle": True, "oracle_next": False}
 """Names of oracles (``oracle``), and whether they know the targets to come."""
 MOST_EPISODES, MOST_RESAMPLES = 100_000, 1_000_000
 """Largest settings. All episodes are played at once, and a world takes about 10 kB."""
 
 
-class TrainedPolicy(Policy, Protocol):
-    """Policy with a record of its training, as far as there is one."""
-
-    @property
-    def env_id(self) -> str | None:
-        """Registered name of the env it was trained in; None: it says nothing, and plays in any."""
-
-    @property
-    def env_config(self) -> Mapping[str, Any] | None:
-        """Settings of the env it was trained in, complete; None as for ``env_id``."""
-
-    @property
-    def digest(self) -> str | None:
-        """Text that changes whenever the policy would act differently; None: there is none."""
-
-    @property
-    def observation_space(self) -> Space[Any] | None:
-        """Observation space of one world; None: unknown."""
-
-    @property
-    def action_space(self) -> Space[Any] | None:
-        """Action space of one world; None: unknown."""
-
-
 class Variant(Settings):
-    """Row beside the policies and controllers: a controller played under other conditions."""
+    """Further row: a controller played under other conditions."""
 
     controller: str
     """Classical controller: a kind, played with its tuned parameters, or a file."""
@@ -106,13 +83,13 @@ class BenchmarkConfig(Settings):
     """Learned entrants: name and path of a run folder, checkpoint, policy file, or a policy of another kind. A list of
     paths, a glob (``runs/ppo/seed_*``) or a folder of runs: trainings of one recipe, which are one row."""
     variants: dict[str, Variant] = field(default_factory=dict)
-    """Rows beside them, by name: {told: {controller: fault_aware, reveal: true}}."""
+    """Further rows, by name: {told: {controller: fault_aware, reveal: true}}."""
     action: dict[str, Any] | None = None
     """Action space of policies that do not say in which env they were trained; None: that of env_file."""
     resamples: Annotated[int, Field(ge=100, le=MOST_RESAMPLES)] = 10_000
     """Number of bootstrap resamples."""
     references: tuple[str, ...] = ()
-    """Names of entrants that every other one is compared with, besides the best classical one."""
+    """Names of entrants that every other one is compared with, as with the best classical one."""
     replays: Count = 4
     """Number of scenarios shown in the replay."""
 
@@ -134,7 +111,7 @@ class Entrant:
     name: str
     kind: EntrantKind
     env_settings: Mapping[str, Any]
-    """Settings of its env besides the scenario: the action space, and the flag that shows it the faults."""
+    """Settings of its env that are no part of the scenario: action space, and whether it is shown the faults."""
     make_policy: Callable[[SnakeVectorEnv], Policy]
     """Maker of the policy for an env that has these settings."""
     identity: Mapping[str, Any]
@@ -275,6 +252,7 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     entrant = Entrant(name, "learned", settings, lambda env: policy, {"policy": policy.digest})
     env_here = scenarios.make_env(entrant, 1)
     core, spaces = env_here.core, (env_here.single_observation_space, env_here.single_action_space)
+    assert isinstance(spaces[1], Box)
     if isinstance(policy, OwnPolicy):
         policy = policy.in_env(lambda: SnakeEnv(scenarios.env_id, config=core.config), spaces[1])
         identity, kept = {"policy": policy.digest}, policy.digest is not None
@@ -288,7 +266,7 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
                 f"{here_space.shape}; it was trained for another robot or env than {scenarios.env_id}"
             )
     box = policy.action_space
-    if isinstance(box, Box) and (box.low.min(), box.high.max()) != (-1.0, 1.0):
+    if box is not None and (box.low.min(), box.high.max()) != (-1.0, 1.0):
         note = f"its actions are in [{box.low.min():g}, {box.high.max():g}]; here they are clipped to [-1, 1]"
         entrant = replace(entrant, notes=(*entrant.notes, note))
     if task is None or policy.env_id is None or policy.env_config is None:

@@ -59,8 +59,8 @@ def main(argv: list[str] | None = None) -> int:
         report = run_search(config)
     else:
         report = search_seeds(config, words, arguments, folder)
-    command = shlex.join([*PROGRAM.split(), *words])
-    report["tuning"] = {"command": command, **{key: told for key, told in report["tuning"].items() if key != "command"}}
+    found = {key: value for key, value in report["tuning"].items() if key != "command"}
+    report["tuning"] = {"command": shlex.join([*PROGRAM.split(), *words]), **found}
     dump_yaml(report, out)
     shutil.rmtree(folder, ignore_errors=True)
     name = report["tuning"]["score"]
@@ -79,11 +79,9 @@ def search_seeds(
     Finished searches stand in ``folder`` until all are. Raises ConfigError if one fails, KeyboardInterrupt
     if a signal came.
     """
-    if arguments.seed is not None:
-        raise ConfigError("--seed and --seeds are both given; expected one of them")
     seeds = read_seeds(arguments.seeds)
     configs = {seed: replace(config, seed=seed) for seed in seeds}  # refuses a seed that is too large
-    results = {seed: folder / f"seed_{seed}" / f"{identity(configs[seed])}.yaml" for seed in seeds}
+    results = {seed: folder / f"seed_{seed}" / f"{digest(to_dict(configs[seed]))[:12]}.yaml" for seed in seeds}
     base = _without_seeds(words)
     commands = {
         f"seed {seed}": [*base, "--seed", str(seed), "--out", str(result.absolute())]
@@ -103,11 +101,6 @@ def _without_seeds(words: Sequence[str]) -> list[str]:
     for option in ("--seeds", "--jobs", "--ray", "--out"):
         own.add_argument(option)
     return own.parse_known_args(list(words))[1]
-
-
-def identity(config: TuningConfig) -> str:
-    """Return a name that changes with the settings of a search."""
-    return digest(to_dict(config))[:12]
 
 
 def _settings(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
@@ -138,8 +131,9 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--budget", type=int, help="generations (40)")
     parser.add_argument("--population", type=int, help="candidates in each generation (32)")
     parser.add_argument("--worlds", type=int, help="episodes in each generation, shared by its candidates (256)")
-    parser.add_argument("--seed", type=int, help="seed of the search (0)")
-    parser.add_argument("--seeds", metavar="N", help="search N times, or with seeds 0,1,7; keep the best")
+    one_or_more = parser.add_mutually_exclusive_group()
+    one_or_more.add_argument("--seed", type=int, help="seed of the search (0)")
+    one_or_more.add_argument("--seeds", metavar="N", help="search N times, or with seeds 0,1,7; keep the best")
     add_parallel_options(parser)
     parser.add_argument("--out", help="result file (configs/controllers/<robot>/<controller>.yaml)")
     add_plugin_option(parser)

@@ -14,15 +14,14 @@ import numpy as np
 import torch
 import yaml
 from gymnasium.vector import AutoresetMode
-from snake_gym.agents.algorithms import find_algorithm, make_learner
-from snake_gym.agents.checkpoint import list_checkpoints, read_checkpoint, write_folder
-from snake_gym.agents.config import TrainConfig, resolve_env
+from snake_gym.agents.algorithms import make_model
+from snake_gym.agents.callback import RunCallback
+from snake_gym.agents.config import TrainConfig, complete
 from snake_gym.agents.display import TrainingDisplay
 from snake_gym.agents.policy_writer import PolicyWriter
-from snake_gym.agents.run_folder import RunFolder
+from snake_gym.agents.run_folder import RunFolder, write_folder
 from snake_gym.agents.sb3_vec_env import Sb3VecEnv
-from snake_gym.agents.training import MakeEnv, Training, TrainingStopped
-from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from snake_gym.agents.train import learn
 
 from snake_gym.config import build, merge, to_dict
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
@@ -48,7 +47,7 @@ SMALL: dict[str, Any] = {
 
 def small_config(**changes: Any) -> TrainConfig:
     base = {name: value for name, value in SMALL.items() if name != "algorithm" or "algorithm" not in changes}
-    return resolve_env(build(TrainConfig, merge(base, changes)))
+    return complete(build(TrainConfig, merge(base, changes)))[0]
 
 
 def write_small(path: Path, **changes: Any) -> Path:
@@ -69,49 +68,50 @@ def untrained(
     config = TrainConfig(
         env_id=env_id, env=to_dict(build_env(env_id, settings)), algorithm=algorithm_settings, seed=seed
     )
-    algorithm = find_algorithm(config.algorithm)
     env = SnakeVectorEnv(env_id, 2, "SAME_STEP", config=build_env(env_id, settings))
-    model = make_learner(algorithm, Sb3VecEnv(env), seed)
+    model = make_model(config.algorithm, Sb3VecEnv(env), seed)
     for parameter in model.policy.action_net.parameters() if still else ():
         parameter.data.zero_()
     write_folder(path / "policy" / "final", PolicyWriter(config, RunFolder(path)).encode(model))
     return path
 
 
-def make_training(config: TrainConfig, path: Path, make_env: MakeEnv | None = None) -> Training:
+class Display(TrainingDisplay):
+    """A silent display from which a test knows the steps."""
+
+    steps = 0
+
+    def advance(self, steps: int) -> None:
+        self.steps = steps
+
+
+def run_to_end(config: TrainConfig, path: Path, **kw: Any) -> RunCallback:
+    """A launch of a run that is new or goes on."""
     path.mkdir(exist_ok=True)
-    display = TrainingDisplay(config.total_steps, quiet=True)
-    return Training(config, RunFolder(path), display, make_env=make_env)
-
-
-def run_to_end(config: TrainConfig, path: Path, **kw: Any) -> Training:
-    training = make_training(config, path, **kw)
-    training.run()
-    training.close()
-    return training
+    return learn(config, RunFolder(path), Display(config.total_steps, quiet=True), **kw)
 
 
 def stop_after(config: TrainConfig, path: Path, rollouts: int, **kw: Any) -> None:
     """A launch that is asked to stop once ``rollouts`` have been made."""
-    training = make_training(config, path, **kw)
-    limit = rollouts * config.n_envs * (training.model.n_steps if isinstance(training.model, OnPolicyAlgorithm) else 1)
-    training.should_stop = lambda: training.model.num_timesteps >= limit
-    try:
-        training.run()
-    except TrainingStopped:
-        training.close()
-    else:
-        raise AssertionError("the run ended before it was stopped")
+    path.mkdir(exist_ok=True)
+    display = Display(config.total_steps, quiet=True)
+    limit = rollouts * config.n_envs * config.algorithm.get("n_steps", 1)
+    run = learn(config, RunFolder(path), display, should_stop=lambda: display.steps >= limit, **kw)
+    assert run.stopped and run.saved == limit
 
 
-def resume_to_end(config: TrainConfig, path: Path, **kw: Any) -> Training:
+def resume_to_end(config: TrainConfig, path: Path, **kw: Any) -> RunCallback:
     np.random.seed(99)  # noqa: NPY002  # whatever the process did before must not matter
     torch.manual_seed(99)
-    training = make_training(config, path, **kw)
-    training.resume()
-    training.run()
-    training.close()
-    return training
+    return run_to_end(config, path, **kw)
+
+
+def checkpoints(path: Path) -> list[Path]:
+    return RunFolder(path).checkpoints()
+
+
+def read(checkpoint: Path) -> dict[str, Any]:
+    return RunFolder(checkpoint.parents[1]).read_checkpoint(checkpoint)
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
@@ -131,13 +131,10 @@ def wait_for(found: Callable[[], bool], process: subprocess.Popen[str], most_s: 
 
 
 def assert_same_state(a: Path, b: Path) -> None:
-    """Two checkpoints hold the same networks, optimisers, generators, env and buffers, bit for bit."""
-    (step_a, one), (step_b, two) = read_checkpoint(a), read_checkpoint(b)
-    assert step_a == step_b
-    _assert_same(one.tensors, two.tensors, "tensors")
-    _assert_same(one.arrays, two.arrays, "arrays")
-    for name in ("counters", "numpy_generator", "standing"):
-        assert one.plain[name] == two.plain[name], name
+    """The newest checkpoints of two runs hold the same networks, optimisers, generators, env and statistics."""
+    one, two = checkpoints(a)[0], checkpoints(b)[0]
+    assert one.name == two.name
+    _assert_same(read(one), read(two), "state")
 
 
 def assert_resumes(config: TrainConfig, folder: Path) -> None:
@@ -145,7 +142,7 @@ def assert_resumes(config: TrainConfig, folder: Path) -> None:
     run_to_end(config, folder / "a")
     stop_after(config, folder / "b", rollouts=7)
     resume_to_end(config, folder / "b")
-    assert_same_state(list_checkpoints(folder / "a")[0], list_checkpoints(folder / "b")[0])
+    assert_same_state(folder / "a", folder / "b")
 
 
 def _assert_same(a: Any, b: Any, where: str) -> None:
@@ -157,9 +154,8 @@ def _assert_same(a: Any, b: Any, where: str) -> None:
         assert len(a) == len(b), where
         for i, (x, y) in enumerate(zip(a, b, strict=True)):
             _assert_same(x, y, f"{where}[{i}]")
-    elif isinstance(a, (torch.Tensor, np.ndarray)):
-        one, two = np.asarray(a), np.asarray(b)
-        assert one.dtype == two.dtype, where
-        assert one.tobytes() == two.tobytes(), where
+    elif isinstance(a, torch.Tensor):
+        assert a.dtype == b.dtype, where
+        assert a.numpy().tobytes() == b.numpy().tobytes(), where
     else:
         assert a == b, where

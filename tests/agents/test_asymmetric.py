@@ -27,7 +27,6 @@ ENV = {
     "randomisation": {"friction_across": {"low": 0.5, "high": 2.0}},
     "observation": {"columns": ["standard", "turning_rate"], "history": 2, "privileged": TRUTH},
 }
-NORMALISE = {"observation": True, "reward": True}
 
 
 class LuckyCopyEnv(CopyEnv):
@@ -92,7 +91,7 @@ def test_the_exported_policy_is_the_actor_alone(name: str, tmp_path: Path) -> No
     if name == "TRPO":
         pytest.importorskip("sb3_contrib")
     algorithm = {**PPO} if name == "PPO" else {"name": name, "n_steps": 8, "network": NETWORK}
-    config = small_config(env=ENV, algorithm=algorithm, normalise=NORMALISE, total_steps=384)
+    config = small_config(env=ENV, algorithm=algorithm, total_steps=384)
     run, path = run_to_end(config, tmp_path / "run"), tmp_path / "run"
     (path / "config.yaml").write_text("")
     export_policy(path / "policy" / "final", tmp_path / "out", onnx=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,69 +10,57 @@ import onnx
 import pytest
 import torch
 from snake_gym.agents import export
-from snake_gym.agents.algorithms import find_algorithm, make_learner
-from snake_gym.agents.checkpoint import write_folder
+from snake_gym.agents.algorithms import make_model
 from snake_gym.agents.config import TrainConfig
-from snake_gym.agents.onnx_graph import run_onnx
+from snake_gym.agents.onnx_model import run_onnx
 from snake_gym.agents.policy_writer import LearnerPolicy, PolicyWriter
-from snake_gym.agents.run_folder import RunFolder
+from snake_gym.agents.run_folder import RunFolder, write_folder
 from snake_gym.agents.sb3_vec_env import Sb3VecEnv
-from stable_baselines3.common.vec_env import VecNormalize
 
 from snake_gym.config import ConfigError
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.observer import Observer
 from snake_gym.interface.policy_file import load_policy
+from snake_gym.interface.policy_writing import write_policy
 from tests.agents.runs import small_config
 
 
-def make_run(
-    path: Path, algorithm: dict[str, Any], normalise: bool = False, **env: Any
-) -> tuple[RunFolder, LearnerPolicy]:
+def make_run(path: Path, algorithm: dict[str, Any], **env: Any) -> tuple[RunFolder, LearnerPolicy]:
     """The folder of a run whose policy has random weights, large enough that actions fill their range."""
-    config: TrainConfig = small_config(
-        algorithm=algorithm, normalise={"observation": normalise}, env={"time_limit_s": 2.0, **env}
-    )
-    found = find_algorithm(config.algorithm)
-    venv: Any = Sb3VecEnv(make_waypoints(2, config.env, "SAME_STEP"))
+    config: TrainConfig = small_config(algorithm=algorithm, env={"time_limit_s": 2.0, **env})
     rng = np.random.default_rng(3)
-    if normalise:
-        venv = VecNormalize(venv, clip_obs=3.0)
-        venv.obs_rms.mean = rng.normal(size=venv.obs_rms.mean.shape)
-        venv.obs_rms.var = rng.uniform(0.1, 2.0, venv.obs_rms.mean.shape)
-    model = make_learner(found, venv, 0)
+    model = make_model(config.algorithm, Sb3VecEnv(make_waypoints(2, config.env, "SAME_STEP")), 0)
     with torch.no_grad():
         for values in model.policy.parameters():
             values.copy_(torch.from_numpy(rng.normal(0.0, 1.0 / np.sqrt(values.shape[-1]), values.shape)))
     folder = RunFolder(path)
     folder.path.mkdir()
-    folder.write_config(config)
-    folder.begin_launch(["python", "train.py"], 0)
+    folder.begin_launch(config, ["python", "train.py"])
     write_folder(folder.policies / "final", PolicyWriter(config, folder).encode(model, {"return": 1.5}))
     return folder, LearnerPolicy(model)
 
 
 PPO = {"name": "PPO", "n_steps": 8, "batch_size": 16}
 OFF_POLICY = {"buffer_size": 100, "learning_starts": 10}
-CASES: dict[str, tuple[dict[str, Any], bool, dict[str, Any]]] = {
-    "PPO relu, normalised": ({**PPO, "network": {"net_arch": [128, 128], "activation": "relu"}}, True, {}),
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "PPO relu": ({**PPO, "network": {"net_arch": [128, 128], "activation": "relu"}}, {}),
     "PPO elu, without hidden layers for the actor": (
-        {**PPO, "network": {"net_arch": {"pi": [], "vf": [8]}, "activation": "elu"}}, False, {},
+        {**PPO, "network": {"net_arch": {"pi": [], "vf": [8]}, "activation": "elu"}}, {},
     ),
-    "PPO with state-dependent exploration": ({**PPO, "use_sde": True}, False, {"action": {"kind": "gait"}}),
-    "A2C silu, normalised": ({"name": "A2C", "network": {"net_arch": [64, 32], "activation": "silu"}}, True, {}),
-    "SAC": ({"name": "SAC", **OFF_POLICY}, False, {"action": {"kind": "joint_reference"}}),
+    "PPO with state-dependent exploration": ({**PPO, "use_sde": True}, {"action": {"kind": "gait"}}),
+    "A2C silu": ({"name": "A2C", "network": {"net_arch": [64, 32], "activation": "silu"}}, {}),
+    "SAC": ({"name": "SAC", **OFF_POLICY}, {"action": {"kind": "joint_reference"}}),
     "SAC with state-dependent exploration": (
-        {"name": "SAC", **OFF_POLICY, "use_sde": True, "network": {"net_arch": [32]}}, False, {},
+        {"name": "SAC", **OFF_POLICY, "use_sde": True, "network": {"net_arch": [32]}}, {},
     ),
-    "TD3": ({"name": "TD3", **OFF_POLICY, "network": {"net_arch": [64, 48]}}, False, {"faults": {"reveal": True}}),
+    "TD3": ({"name": "TD3", **OFF_POLICY, "network": {"net_arch": [64, 48]}}, {"faults": {"reveal": True}}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_numpy_and_onnx_give_the_learners_actions(case: str, tmp_path: Path) -> None:
-    algorithm, normalise, env = CASES[case]
-    folder, learner = make_run(tmp_path / "run", algorithm, normalise, **env)
+    algorithm, env = CASES[case]
+    folder, learner = make_run(tmp_path / "run", algorithm, **env)
     files = export.export_policy(folder.path, onnx=True)
     assert set((folder.path / "export").iterdir()) == set(files)
     policy = load_policy(folder.path / "export")
@@ -107,16 +94,20 @@ def test_the_contract_plays_the_env_it_was_trained_in(tmp_path: Path) -> None:
         np.testing.assert_array_equal(reference, core.reference)
 
 
-def test_a_policy_inside_a_run_can_be_exported_and_a_stray_one_to_a_named_folder(tmp_path: Path) -> None:
-    folder, _ = make_run(tmp_path / "run", PPO)
-    file = folder.policies / "final"
-    assert export.export_policy(file, onnx=True)[0].parent == folder.path / "export"
-    export.export_policy(file)
-    assert not (folder.path / "export" / "policy.onnx").exists()  # it might be of other weights
-    shutil.copytree(file, tmp_path / "stray")
-    with pytest.raises(ConfigError, match=r"stray is in no run's folder; say with --out"):
-        export.export_policy(tmp_path / "stray")
-    export.export_policy(tmp_path / "stray", tmp_path / "out")
+def test_a_policy_that_is_no_run_is_exported_to_a_named_folder_with_its_normaliser(tmp_path: Path) -> None:
+    env = make_waypoints(1, {"time_limit_s": 2.0})
+    rng, n_obs = np.random.default_rng(3), env.single_observation_space.shape[0]
+    layers = [(rng.normal(0.0, 0.1, (8, n_obs)), None), (rng.normal(size=(9, 8)), rng.normal(size=9))]
+    mean, var = rng.normal(size=n_obs), rng.uniform(0.1, 2.0, n_obs)
+    write_policy(tmp_path / "file", env, layers, observation_mean=mean, observation_var=var, clip=3.0)
+    with pytest.raises(ConfigError, match=r"file is no run's folder; say with --out"):
+        export.export_policy(tmp_path / "file")
+    export.export_policy(tmp_path / "file", tmp_path / "out", onnx=True)
+    model, obs = tmp_path / "out" / "policy.onnx", rng.normal(size=(300, n_obs)).astype(np.float32)
+    expected = load_policy(tmp_path / "file").predict(obs)[0]
+    np.testing.assert_allclose(run_onnx(model.read_bytes(), obs), expected, rtol=0.0, atol=1e-5)
+    export.export_policy(tmp_path / "file", tmp_path / "out")
+    assert not model.exists()  # it might be of other weights
 
 
 SHIPPED = Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from snake_gym.agents import train
+from snake_gym.agents import command
 from snake_gym.agents.config import TrainConfig
 from snake_gym.agents.run_folder import RunFolder
 
@@ -21,7 +21,7 @@ from tests.agents.runs import write_small
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     file, run = write_small(folder / "small.yaml", total_steps=256), folder / "run"
-    assert train.main(["--config", str(file), "--run-dir", str(run), "--quiet", "--seed", "3"]) == 0
+    assert command.main(["--config", str(file), "--run-dir", str(run), "--quiet", "--seed", "3"]) == 0
     return run
 
 
@@ -41,7 +41,7 @@ def test_a_run_folder_explains_itself(finished: Path) -> None:
 
 
 def test_a_finished_run_is_left_alone(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert train.main(["--resume", str(finished)]) == 0
+    assert command.main(["--resume", str(finished)]) == 0
     assert "is finished: 256 steps are done" in capsys.readouterr().err
     assert len(json.loads((finished / "run.json").read_text())["launches"]) == 1
 
@@ -51,7 +51,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(finished: Path, tm
     shutil.copytree(finished, run)
     shutil.rmtree(run / "checkpoints")
     (run / "run.json").unlink()
-    assert train.main(["--resume", str(run), "--quiet"]) == 0
+    assert command.main(["--resume", str(run), "--quiet"]) == 0
     one, two = (load_policy(path / "policy" / "final") for path in (finished, run))
     assert one.digest == two.digest
 
@@ -60,15 +60,15 @@ def test_an_existing_run_is_refused_or_continued(finished: Path, tmp_path: Path)
     config_file = write_small(tmp_path / "small.yaml", total_steps=256)
     arguments = ["--config", str(config_file), "--run-dir", str(finished), "--seed", "3"]
     with pytest.raises(ConfigError, match=f"holds a run already: continue it with snake-gym train --resume {finished}"):
-        train.main(arguments)
-    assert train.main([*arguments, "--set", "if_exists=continue"]) == 0
+        command.main(arguments)
+    assert command.main([*arguments, "--set", "if_exists=continue"]) == 0
     with pytest.raises(ConfigError, match=r"was trained with another algorithm\.gamma; a resumed run may change only"):
-        train.main([*arguments, "--set", "if_exists=continue", "--set", "algorithm.gamma=0.5"])
+        command.main([*arguments, "--set", "if_exists=continue", "--set", "algorithm.gamma=0.5"])
 
 
 def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
     with RunFolder(finished).lock(), pytest.raises(ConfigError, match="is in use: another process"):
-        train.main(["--resume", str(finished), "--set", "total_steps=1000"])
+        command.main(["--resume", str(finished), "--set", "total_steps=1000"])
 
 
 def test_runs_of_different_seeds_share_no_world_and_none_with_evaluation() -> None:

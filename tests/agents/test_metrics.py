@@ -35,13 +35,13 @@ def test_reward_terms_add_up_to_the_return_and_the_window_keeps_the_newest() -> 
     venv = Sb3VecEnv(make_waypoints(8, SETTINGS, AutoresetMode.SAME_STEP))
     venv.seed(0)
     venv.reset()
-    window = EpisodeWindow(8, 10)
+    window = EpisodeWindow(venv, 10)
     policy = Random()
     returns: list[float] = []
     progress: list[float] = []
     for _ in range(40):
         venv.step(policy.predict(np.zeros((8, 1)))[0])
-        window.update(venv)
+        window.update()
         if venv.ends is not None:
             returns += venv.ends.returns.tolist()
             progress += venv.ends.infos["progress_m"][venv.ends.worlds].tolist()
@@ -62,10 +62,10 @@ def test_the_score_of_any_task_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     venv = Sb3VecEnv(make_waypoints(2, SETTINGS, AutoresetMode.SAME_STEP))
     venv.seed(0)
     venv.reset()
-    window = EpisodeWindow(2, 10)
+    window = EpisodeWindow(venv, 10)
     while not window.means():
         venv.step(np.zeros((2, 9)))
-        window.update(venv)
+        window.update()
     assert "time_to_first_target_s" in window.columns
 
 
@@ -98,7 +98,7 @@ def test_evaluation_plays_one_episode_of_each_world() -> None:
 def test_successes_that_end_first_do_not_make_the_first_means() -> None:
     """Half of the episodes succeed at step 3, the others fail at step 10."""
     venv = Sb3VecEnv(copy_envs(8, AutoresetMode.SAME_STEP))
-    window = EpisodeWindow(8, 100)
+    window = EpisodeWindow(venv, 100)
     age = np.zeros(8, np.int64)
     shown: list[float] = []
     for _ in range(40):
@@ -107,9 +107,9 @@ def test_successes_that_end_first_do_not_make_the_first_means() -> None:
         success = (np.arange(8) < 4).astype(float)
         venv.ends = Ends(ended, success[ended], age[ended], {"is_success": success}) if ended.size else None
         age[ended] = 0
-        window.update(venv)
+        window.update()
         shown += [means["success_rate"]] if (means := window.means()) else []
-        early = EpisodeWindow(8, 100)
+        early = EpisodeWindow(venv, 100)
         early.set_state(window.get_state())
         assert early.means() == means
     assert shown
@@ -150,7 +150,7 @@ def test_what_has_not_learned_yet_is_never_the_best(tmp_path: Path, monkeypatch:
         played.append(1)
         return columns | {"return": columns["return"] + (1e6 if len(played) == 1 else 0.0)}
 
-    monkeypatch.setattr("snake_gym.agents.training.play_episodes", first_one_shines)
+    monkeypatch.setattr("snake_gym.agents.callback.play_episodes", first_one_shines)
     run_to_end(small_config(total_steps=512), tmp_path / "run")
     assert len(played) == 2
     assert load_policy(tmp_path / "run").contract.training["steps"] == 512

@@ -18,7 +18,7 @@ from stable_baselines3.common.utils import FloatSchedule
 
 from tests.agents.copy_env import CopyEnv
 from tests.agents.runs import PPO as SETTINGS
-from tests.agents.runs import SNAKE, make_training, small_config
+from tests.agents.runs import SNAKE, run_to_end, small_config
 from tests.agents.test_asymmetric import LuckyCopyEnv
 
 COMMON: dict[str, Any] = {"n_steps": 8, "batch_size": 16, "n_epochs": 3, "seed": 0, "device": "cpu", "ent_coef": 0.01}
@@ -114,17 +114,17 @@ PRIVILEGED = {"observation": {"columns": ["standard", "body_velocity"], "privile
 
 
 def test_a_share_of_each_minibatch_is_mirrored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    training = make_training(small_config(algorithm=MIRRORED, total_steps=128, env={**SNAKE, **PRIVILEGED}), tmp_path)
-    model: Any = training.model
-    core, batches = training.venv.unwrapped.env.core, []  # type: ignore[attr-defined]
-    update = model.backward
+    batches: list[np.ndarray] = []
+    update = PPO.backward
 
-    def note(batch: torch.Tensor, *rest: Any) -> Any:
+    def note(self: PPO, batch: torch.Tensor, *rest: Any) -> Any:
         batches.append(batch.numpy())
-        return update(batch, *rest)
+        return update(self, batch, *rest)
 
-    monkeypatch.setattr(model, "backward", note)
-    training.run()
+    monkeypatch.setattr(PPO, "backward", note)
+    run = run_to_end(small_config(algorithm=MIRRORED, total_steps=128, env={**SNAKE, **PRIVILEGED}), tmp_path)
+    model: Any = run.model
+    core = run.venv.env.core  # type: ignore[attr-defined]
     plain = model._tabulate()[:128].numpy()
     by_hand = plain.copy()
     places = core.layout.fields

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from snake_gym.agents import train
+from snake_gym.agents import command
 from snake_gym.agents.run_folder import RunFolder
 
 from snake_gym.config import ConfigError
@@ -16,7 +16,6 @@ MIRROR = "algorithm.mirror=0.25"
 TABLE = [
     ("total_step=1", "total_step is not a setting; did you mean 'total_steps'"),
     ("total_steps=1e30", r"total_steps is 1e.*; expected in \[1, 1e\+12\]"),
-    ("eval.seed=3", "eval.seed is 3; expected 500000 to "),
     ("env.action.controller.kind=sjx", "'sjx'; expected one of"),
     ("algorithm={gamma: 0.9}", "algorithm.name is missing; expected one of A2C, DDPG, PPO, SAC, TD3"),
     ("algorithm.name=ppo", "algorithm.name is 'ppo'; .*; did you mean 'PPO'?"),
@@ -28,7 +27,6 @@ TABLE = [
     ("algorithm.network.net_arch={qf: [8]}", "network.net_arch is 'qf'; expected one of pi, vf"),
     ("algorithm.network.lstm_hidden_size=8", "does not take these settings: .*lstm_hidden_size"),
     ("algorithm={name: SAC, ent_coef: x}", "algorithm SAC does not take these settings: .*'x'"),
-    (f"{MIRROR} normalise.observation=true", "normalise.observation is true, but .*; expected false"),
     (f"{MIRROR} env.action.controller={{kind: serpenoid, offset_rad: 0.1}}", "offset_rad is 0.1, not the same in a"),
     (f"{MIRROR} algorithm.use_sde=true", "mirror needs noise that does not depend on the state"),
     ("algorithm={name: SAC} env.observation.privileged=[true_velocity]", "the critic of SAC .*; expected none, or PPO"),
@@ -42,7 +40,7 @@ def config_file(tmp_path: Path) -> Path:
 
 def refuse(message: str, run: Path, *arguments: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
-        train.main([*arguments, "--run-dir", str(run)])
+        command.main([*arguments, "--run-dir", str(run)])
     assert "\n" not in str(caught.value)
     assert not RunFolder(run).holds_run()
 
@@ -60,9 +58,8 @@ def test_an_emptied_file_and_one_that_is_not_there(config_file: Path, tmp_path: 
     refuse("empty.yaml is empty; expected settings", run, "--config", str(empty))
     refuse("empty.yaml is empty; expected settings", run, "--config", str(config_file), "--set", f"env_file={empty}")
     refuse(r"small.yam does not exist", run, "--config", str(tmp_path / "small.yam"))
-    for resumed, message in ((run, "run does not exist"), (tmp_path, "holds no config.yaml; expected the folder of a")):
-        with pytest.raises(ConfigError, match=message):
-            train.main(["--resume", str(resumed)])
+    with pytest.raises(ConfigError, match=r"run holds no config.yaml; expected the folder of a run"):
+        command.main(["--resume", str(run)])
 
 
 def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:

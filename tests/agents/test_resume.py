@@ -6,9 +6,13 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from snake_gym.agents.checkpoint import list_checkpoints, read_checkpoint
+from gymnasium.vector import AutoresetMode
+from snake_gym.agents.algorithms import make_model
+from snake_gym.agents.metrics import EpisodeWindow
+from snake_gym.agents.sb3_internals import restore
+from snake_gym.agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.agents.train import snake_envs
 
 from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import (
@@ -17,7 +21,8 @@ from tests.agents.runs import (
     SAC,
     assert_resumes,
     assert_same_state,
-    make_training,
+    checkpoints,
+    read,
     resume_to_end,
     run_to_end,
     small_config,
@@ -27,7 +32,6 @@ from tests.agents.runs import (
     write_small,
 )
 
-NORMALISE = {"normalise": {"observation": True, "reward": True}}
 PRIVILEGED = {"env": {"observation": {"history": 2, "privileged": ["true_velocity", "fault_kind"]}}}
 MIRRORED = {**PPO, "mirror": 0.25, "max_grad_norm": {"actor": 0.5, "critic": 1.0}, "target_kl": 0.05}
 OFTEN = {"log_every_steps": 1024, "eval": {"every_steps": 4096, "episodes": 4}, "checkpoint": {"every_steps": 512}}
@@ -38,7 +42,7 @@ SCHEDULE = {"algorithm": {**PPO, "learning_rate": {"start": 1e-3, "end": 0.0}, "
     "changes",
     [
         pytest.param({}, id="ppo"),
-        pytest.param({**NORMALISE, **PRIVILEGED}, id="asymmetric-normalised"),
+        pytest.param(PRIVILEGED, id="asymmetric"),
         pytest.param({"algorithm": MIRRORED, **PRIVILEGED}, id="mirrored-clipped-apart"),
         pytest.param(SCHEDULE, id="ppo-schedule-sde"),
         pytest.param({"env_id": "SnakeGym/ObstacleField-v0"}, id="obstacle-field"),
@@ -53,21 +57,20 @@ def test_killed_in_the_middle_of_a_rollout(tmp_path: Path, monkeypatch: pytest.M
     class Killed(BaseException):
         pass
 
-    def kill(venv: Any) -> None:
-        update(venv)
-        if training.model.num_timesteps == 256 * 3 + 48:
+    def kill(window: EpisodeWindow) -> None:
+        update(window)
+        done.append(window.venv.num_envs)
+        if sum(done) == 256 * 3 + 48:
             raise Killed
 
-    config = small_config()
+    config, done, update = small_config(), list[int](), EpisodeWindow.update
     run_to_end(config, tmp_path / "a")
-    training = make_training(config, tmp_path / "b")
-    update = training.window.update
-    monkeypatch.setattr(training.window, "update", kill)
+    monkeypatch.setattr(EpisodeWindow, "update", kill)
     with pytest.raises(Killed):
-        training.run()
-    assert [path.name for path in list_checkpoints(tmp_path / "b")] == ["step_000000000768", "step_000000000512"]
+        run_to_end(config, tmp_path / "b")
+    assert [path.name for path in checkpoints(tmp_path / "b")] == ["step_000000000768", "step_000000000512"]
     resume_to_end(config, tmp_path / "b")
-    assert_same_state(list_checkpoints(tmp_path / "a")[0], list_checkpoints(tmp_path / "b")[0])
+    assert_same_state(tmp_path / "a", tmp_path / "b")
 
 
 def test_evaluation_checkpoints_and_logging_do_not_change_what_is_learned(tmp_path: Path) -> None:
@@ -79,23 +82,18 @@ def test_evaluation_checkpoints_and_logging_do_not_change_what_is_learned(tmp_pa
 
 
 @pytest.mark.parametrize("algorithm", [SAC, RECURRENT], ids=["sac", "recurrent"])
-def test_other_algorithms_go_on_from_their_networks_and_normalisation(
-    algorithm: dict[str, Any], tmp_path: Path
-) -> None:
+def test_other_algorithms_go_on_from_their_networks(algorithm: dict[str, Any], tmp_path: Path) -> None:
     if algorithm is RECURRENT:
         pytest.importorskip("sb3_contrib")
-    config = small_config(algorithm=algorithm, total_steps=640, normalise={"observation": True})
+    config = small_config(algorithm=algorithm, total_steps=640)
     stop_after(config, tmp_path / "run", rollouts=3 if algorithm is RECURRENT else 20)
-    saved = read_checkpoint(list_checkpoints(tmp_path / "run")[0])
-    training = make_training(config, tmp_path / "run")
-    assert training.resume() == saved[0] == training.model.num_timesteps
-    for name, values in training.model.policy.state_dict().items():
-        assert values.equal(saved[1].tensors["parameters"]["policy"][name]), name
-    mean = training.model.get_vec_normalize_env().obs_rms.mean  # type: ignore[union-attr]
-    assert np.array_equal(mean, saved[1].arrays["normaliser/obs_rms/mean"]) and mean.any()
-    training.run()
-    training.close()
-    assert training.model.num_timesteps == 640 and load_policy(tmp_path / "run" / "policy" / "final")
+    saved = read(checkpoints(tmp_path / "run")[0])["learner"]
+    model = make_model(config.algorithm, Sb3VecEnv(snake_envs(config)(config.n_envs, AutoresetMode.SAME_STEP)), 7)
+    restore(model, saved)
+    for name, values in model.policy.state_dict().items():
+        assert values.equal(saved["parameters"]["policy"][name]), name
+    run = resume_to_end(config, tmp_path / "run")
+    assert run.model.num_timesteps == 640 and load_policy(tmp_path / "run" / "policy" / "final")
 
 
 def finish(*arguments: str) -> None:
@@ -112,13 +110,13 @@ def test_sigkill_and_resume_ends_with_the_same_weights(tmp_path: Path) -> None:
     arguments = ["--config", str(tmp_path / "config.yaml"), "--run-dir", str(b)]
     for kill in range(2):
         process = start(*arguments, "--quiet")
-        wait_for(lambda done=4096 * kill: any(int(path.name[5:]) > done for path in list_checkpoints(b)), process)
+        wait_for(lambda done=4096 * kill: any(int(path.name[5:]) > done for path in checkpoints(b)), process)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert process.returncode == -signal.SIGKILL
         arguments = ["--resume", str(b)]
     finish("--resume", str(b), "--quiet")
-    assert_same_state(list_checkpoints(tmp_path / "a")[0], list_checkpoints(b)[0])
+    assert_same_state(tmp_path / "a", b)
 
 
 @pytest.mark.slow
@@ -127,12 +125,12 @@ def test_ctrl_c_saves_and_says_how_to_resume(number: int, tmp_path: Path) -> Non
     write_small(tmp_path / "config.yaml", total_steps=10_000_000, **OFTEN)
     run = tmp_path / "run"
     process = start("--config", str(tmp_path / "config.yaml"), "--run-dir", str(run))
-    wait_for(lambda: bool(list_checkpoints(run)), process)
+    wait_for(lambda: bool(checkpoints(run)), process)
     process.send_signal(number)
     _, errors = process.communicate()
     assert process.returncode == 130
-    last = int(list_checkpoints(run)[0].name[5:])
+    last = int(checkpoints(run)[0].name[5:])
     assert f"stopped after {last:,} steps; continue with: python train.py --resume {run}" in errors.replace("\n", " ")
     assert "Traceback" not in errors
     finish("--resume", str(run), "--set", f"total_steps={last + 256}", "--quiet")
-    assert int(list_checkpoints(run)[0].name[5:]) == last + 256
+    assert int(checkpoints(run)[0].name[5:]) == last + 256

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from snake_gym.agents import train
-from snake_gym.agents.checkpoint import list_checkpoints
+from snake_gym.agents import command
 from snake_gym.agents.run_folder import RunFolder
 
 from snake_gym.config import ConfigError
-from tests.agents.runs import assert_same_state, start, wait_for, write_small
+from tests.agents.runs import assert_same_state, checkpoints, start, wait_for, write_small
 
 ROOT = Path(__file__).parents[2]
 OFTEN = {"log_every_steps": 1024, "eval": {"every_steps": 2048, "episodes": 4}, "checkpoint": {"every_steps": 256}}
@@ -46,7 +45,7 @@ def trainings(run: Path) -> list[int]:
 def test_wrong_options_are_one_line_before_anything_runs(arguments: list[str], message: str, tmp_path: Path) -> None:
     config = write_small(tmp_path / "small.yaml")
     with pytest.raises(ConfigError, match=message):
-        train.main(["--config", str(config), "--run-dir", str(tmp_path / "runs"), *arguments])
+        command.main(["--config", str(config), "--run-dir", str(tmp_path / "runs"), *arguments])
     assert not (tmp_path / "runs").exists()
 
 
@@ -62,7 +61,7 @@ def test_seeds_and_their_workers_killed_end_with_the_weights_of_undisturbed_runs
     rng = np.random.default_rng(3)
     if "--ray" not in where:  # a cluster outlives the program that asked it
         process = start(*arguments)
-        wait_for(lambda: all(list_checkpoints(group / f"seed_{seed}") for seed in seeds), process)
+        wait_for(lambda: all(checkpoints(group / f"seed_{seed}") for seed in seeds), process)
         time.sleep(rng.uniform(0.0, 0.5))
         process.kill()
         process.communicate()
@@ -72,7 +71,7 @@ def test_seeds_and_their_workers_killed_end_with_the_weights_of_undisturbed_runs
             time.sleep(0.02)
     victim = group / f"seed_{rng.choice(seeds)}"
     process = start(*arguments)
-    wait_for(lambda: bool(trainings(victim)) and bool(list_checkpoints(victim)), process)
+    wait_for(lambda: bool(trainings(victim)) and bool(checkpoints(victim)), process)
     (worker,) = trainings(victim)
     os.kill(worker, signal.SIGKILL)
     out, errors = process.communicate()
@@ -80,8 +79,8 @@ def test_seeds_and_their_workers_killed_end_with_the_weights_of_undisturbed_runs
     assert "2 finished" in out
     for seed in seeds:
         alone = tmp_path / f"alone_{seed}"
-        assert train.main(["--config", str(config), "--seed", str(seed), "--run-dir", str(alone), "--quiet"]) == 0
-        assert_same_state(list_checkpoints(alone)[0], list_checkpoints(group / f"seed_{seed}")[0])
+        assert command.main(["--config", str(config), "--seed", str(seed), "--run-dir", str(alone), "--quiet"]) == 0
+        assert_same_state(alone, group / f"seed_{seed}")
         assert RunFolder(alone).evaluations() == RunFolder(group / f"seed_{seed}").evaluations()
 
 
@@ -91,13 +90,13 @@ def test_ctrl_c_stops_all_and_the_same_command_goes_on(tmp_path: Path) -> None:
     group = tmp_path / "runs"
     arguments = ["--config", str(config), "--seeds", "2", "--jobs", "2", "--run-dir", str(group)]
     process = start(*arguments)
-    wait_for(lambda: all(list_checkpoints(group / name) for name in ("seed_0", "seed_1")), process)
+    wait_for(lambda: all(checkpoints(group / name) for name in ("seed_0", "seed_1")), process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     out, errors = process.communicate()
     assert process.returncode == 130, errors
     assert "stopped; the same command goes on" in errors
     assert out.count("stopped") == 2
-    steps = [int(list_checkpoints(group / name)[0].name[5:]) for name in ("seed_0", "seed_1")]
+    steps = [int(checkpoints(group / name)[0].name[5:]) for name in ("seed_0", "seed_1")]
     again = start(*arguments, "--set", f"total_steps={max(steps) + 512}")
     _, errors = again.communicate()
     assert again.returncode == 0, errors
@@ -122,7 +121,9 @@ def test_a_ray_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     config = write_small(tmp_path / "small.yaml")
     with pytest.raises(ConfigError, match=r"--ray is '127.0.0.1:1', where no Ray cluster answers"):
-        train.main(["--config", str(config), "--seeds", "2", "--ray", "127.0.0.1:1", "--run-dir", str(tmp_path / "r")])
+        command.main(
+            ["--config", str(config), "--seeds", "2", "--ray", "127.0.0.1:1", "--run-dir", str(tmp_path / "r")]
+        )
 
 
 @pytest.mark.slow

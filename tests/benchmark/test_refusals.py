@@ -70,7 +70,7 @@ def test_evaluate(words: list[str], told: str, tmp_path: Path, monkeypatch: pyte
         ([*SJC, "--set", "fault.n_max=1"], r"env.fault is not a setting"),
         ([*SJC, "--set", "controller.gain=1"], r"gain is not a setting"),
         ([*SJC, "--jobs", "2"], r"--jobs and --ray share out several searches; expected --seeds too"),
-        ([*SJC, "--seeds", "2", "--seed", "1"], r"--seed and --seeds are both given; expected one of them"),
+        ([*SJC, "--seeds", "2", "--seed", "1"], r"--seed: not allowed with argument --seeds"),
         ([*SJC, "--seeds", "0,2000"], r"seed is 2000; expected in \[0, 1999\]"),
         ([*SJC, "--seeds", "two"], r"--seeds is 'two'; expected a number of seeds"),
     ],

@@ -144,13 +144,13 @@ def test_suites_that_are_not_played_keep_their_rows(tmp_path: Path, monkeypatch:
 
 def test_the_recipes_of_the_learned_rows_are_trainings_of_their_suite() -> None:
     """Each is planned as ``train`` would, in the task of the suite that its policy plays in."""
-    from snake_gym.agents.launch import plan_new
+    from snake_gym.agents.config import read_settings
 
     used = {recipe for rows in suites.LEARNED.values() for recipe in rows.values()}
     assert used == suites.RECIPES.keys()
     for suite, rows in suites.LEARNED.items():
         for name in rows.values():
             file, settings = suites.RECIPES[name]
-            config = plan_new(suites.TRAININGS / f"{file}.yaml", settings, Path("nowhere")).config
+            config, _ = read_settings(suites.TRAININGS / f"{file}.yaml", settings)
             assert config.env_id == suites.suite_config(suite).env_id
             assert name.endswith("without_faults") == (config.env["faults"]["n_max"] == 0)

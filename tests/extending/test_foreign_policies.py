@@ -192,7 +192,6 @@ def test_an_edited_file_or_base_class_is_played_again(folder: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("env_config = 3", r"its env_config is 3; expected Mapping"),
         ("act = lambda self, n: np.full((n, 4), np.nan)", r"its action is nan at \[0, 0\]; expected finite numbers"),
         ("act = lambda self, n: np.zeros((n, 5))", r"its action has shape \(3, 5\); expected \(3, 4\)"),
         ("predict = lambda self, *_, **__: 3", r"its predict returned 3; expected \(actions, state\)"),
