@@ -28,6 +28,7 @@ import numpy as np
 from snake_gym.config import ConfigError
 from snake_gym.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.emulator.port import EmulatedPort
+from snake_gym.emulator.pose import EmulatedPose, pose_of
 from snake_gym.emulator.robot import emulate
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.family import find_family
@@ -35,7 +36,6 @@ from snake_gym.hardware.calibration.calibration import Calibration, load_calibra
 from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.commands.calibrate import TypedLines, table
 from snake_gym.hardware.commands.options import ENDING, add_settings, read_settings
-from snake_gym.hardware.pose.source import EmulatedPose
 from snake_gym.hardware.robot.key_watch import standard_input
 from snake_gym.hardware.robot.run_config import robot_of
 from snake_gym.spatial.spec import SpatialSpec
@@ -65,7 +65,7 @@ quit"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add_settings(parser, pose=False)
+    add_settings(parser)
     add = parser.add_argument
     add("--link", metavar="FILE", help="name of the serial port (default: snake-bus in a temporary folder)")
     add("--mounting", type=int, metavar="SEED", help="servos put on at random, as by hand: calibrate them")
@@ -84,8 +84,9 @@ def mounted_at_random(calibration: Calibration, seed: int) -> Calibration:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.port is not None:
-        raise ConfigError(f"--port is {options.port!r}; the port of an emulated robot is named by --link")
+    port = getattr(options, "connection.port")
+    if port is not None:
+        raise ConfigError(f"--port is {port!r}; the port of an emulated robot is named by --link")
     if options.mounting is not None and options.mounting < 0:
         raise ConfigError(f"--mounting is {options.mounting}; expected a seed >= 0")
     if not 0 <= options.pose_port <= _LAST_PORT:
@@ -110,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     if link.exists() and not link.is_symlink():
         raise ConfigError(f"--link is {str(link)!r}, which is no link; expected a free name")
     with _port(bus, link) as port:
-        pose = connection.emulated.pose_source(lambda: bus.plant.head_pose())
+        pose = pose_of(bus, connection.emulated)
         world = World(port, None if mounting is None else spec.joint_limit_rad, pose, options.pose_port)
         print(f"{'one servo' if mounting is None else spec.name} on {port.port}", flush=True)
         if mounting is not None:

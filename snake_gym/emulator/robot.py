@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from snake_gym.config import ConfigError, require
-from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import load_named
 from snake_gym.hardware.calibration.calibration import Calibration
+from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.robot.connection import ConnectionConfig
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.spatial.spec import AnyRobot, SpatialSpec
@@ -62,3 +63,31 @@ def emulate(config: ConnectionConfig, spec: AnyRobot, calibration: Calibration, 
         )
     faults = WireFaults(lost=told.lost, corrupted=told.corrupted, seed=told.seed)
     return EmulatedBus(servos, plant, clock, faults, config.baud)
+
+
+class EmulatedRobot:
+    """Emulated robot in this process, behind the port ``memory`` or ``pty`` of a connection. Raises ConfigError."""
+
+    def __init__(self, config: ConnectionConfig, spec: AnyRobot, calibration: Calibration) -> None:
+        from snake_gym.emulator.port import EmulatedPort
+
+        is_terminal = config.port == "pty"
+        self.bus = emulate(config, spec, calibration, MonotonicClock() if is_terminal else None)
+        self._config = config.emulated
+        self._terminal = EmulatedPort(self.bus) if is_terminal else None
+
+    @property
+    def device(self) -> str | None:
+        """Serial device that a driver opens; None: the servos are in memory."""
+        return None if self._terminal is None else self._terminal.port
+
+    def pose(self) -> PoseSource:
+        """Return the source of its pose."""
+        from snake_gym.emulator.pose import pose_of
+
+        return pose_of(self.bus, self._config)
+
+    def close(self) -> None:
+        """Remove the device."""
+        if self._terminal is not None:
+            self._terminal.close()

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, build
+from snake_gym.emulator.pose import EmulatedPose
 from snake_gym.emulator.robot import emulate
 from snake_gym.emulator.servo import EmulatedServo, Imprecision
 from snake_gym.hardware.bus.family import load_named
 from snake_gym.hardware.calibration.calibration import straight_chain
-from snake_gym.hardware.pose.source import EmulatedPose
 from snake_gym.hardware.robot.connection import ConnectionConfig
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import RESILIENT_SERVO

@@ -16,7 +16,7 @@ from functools import partial
 
 from snake_gym.hardware.bus import servo_bus
 from snake_gym.hardware.bus.exchange import LineTiming
-from snake_gym.hardware.guard import guarded_body, torque_off
+from snake_gym.hardware.guard import client, torque_off
 from snake_gym.hardware.guard.torque_off import start_partner
 
 SLOW_ADAPTER = partial(LineTiming, latency_s=0.03)
@@ -27,7 +27,7 @@ _FAREWELL_S = 20.0
 def be_patient(patch: Callable[[object, str, object], None] = setattr) -> None:
     """Wait longer for answers, here and in the guards started from now on."""
     patch(servo_bus, "LineTiming", SLOW_ADAPTER)
-    patch(guarded_body, "start_partner", _start)
+    patch(client, "start_partner", _start)
 
 
 def _start(module: str, link: socket.socket) -> subprocess.Popen[bytes]:

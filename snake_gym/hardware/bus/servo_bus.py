@@ -38,6 +38,8 @@ class BusPort(NamedTuple):
     """Serial device, such as ``/dev/ttyUSB0``."""
     baud: int = 1_000_000
     family: ServoFamily = FEETECH
+    latency_s: float | None = None
+    """Longest delay of an answer by adapter and system [s]; None: as measured."""
 
     def open(self, timing: LineTiming | None = None, retries: int = 2, reopens: bool = False) -> ServoBus:
         """Open the bus for this process alone; ``reopens``: again after the port has vanished. Raises PortGone."""
@@ -45,6 +47,8 @@ class BusPort(NamedTuple):
         def transport() -> Transport:
             return SerialTransport(self.device, self.baud)
 
+        if timing is None and self.latency_s is not None:
+            timing = LineTiming(latency_s=self.latency_s)
         bus = ServoBus(transport(), self.baud, None, timing, retries, transport if reopens else None, self.family)
         bus.port = self
         return bus

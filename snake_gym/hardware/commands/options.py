@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from snake_gym.config import ConfigError, add_set_option, apply_overrides, build, load_yaml, merge
+from snake_gym.config.settings import declared_types
 from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.bus.family import find_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
@@ -22,42 +24,54 @@ from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.heartbeat import Heartbeat
 from snake_gym.hardware.guard.torque_off import TorqueWatch, describe
-from snake_gym.hardware.robot.connection import EMULATED
+from snake_gym.hardware.robot.connection import EMULATED, POSE_KINDS
 from snake_gym.hardware.robot.run_config import RunConfig
 
 _PATIENT = LineTiming(latency_s=0.02)
 """Timing of scans and wiggles, which may wait longer than a control loop."""
 
 
-def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
-    """Add --config, --set and the settings that are asked for most."""
+CAREFUL = {"safety": {"torque_limit": 0.5, "max_speed_rad_s": 3.0}}
+"""Settings of a device without ``--config``, below all others."""
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add --config, --set, and options for the settings that change most.
+
+    The ``dest`` of an option is the dotted name of its setting; commands may add more in this way.
+    """
     parser.add_argument("--config", metavar="FILE", help="settings (YAML), as in configs/hardware")
-    parser.add_argument("--port", help="serial device, or memory or pty for an emulated robot")
-    parser.add_argument("--baud", type=int, help="baud rate of the bus (1000000)")
-    parser.add_argument("--calibration", metavar="FILE", help="file that calibrate wrote")
-    parser.add_argument("--robot", help="preset or YAML file of the robot (default: the policy's, or resilient_servo)")
-    add_latch(parser)
-    if pose:
-        parser.add_argument("--pose", metavar="KIND", help="truth, dead_reckoning, udp_json or april_tags")
+    for option, setting, metavar, text in (
+        ("--port", "connection.port", "DEVICE", "serial device, or memory or pty for an emulated robot"),
+        ("--calibration", "connection.calibration", "FILE", "file that calibrate wrote"),
+        ("--pose", "connection.pose.kind", "KIND", f"{', '.join(POSE_KINDS)}, or module:NAME of your own"),
+        ("--robot", "robot", "ROBOT", "preset or YAML file of the robot (default: the policy's, or resilient_servo)"),
+        ("--latch", "connection.latch", "FILE", "file of the emergency stop (this user's)"),
+    ):
+        parser.add_argument(option, dest=setting, metavar=metavar, help=text)
+    parser.add_argument("--baud", dest="connection.baud", metavar="RATE", type=int, help="of the bus (1000000)")
     add_set_option(parser)
 
 
-def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = None) -> RunConfig:
-    """Return the settings of --config, ``asked`` (from the command itself), the options and --set, each laid over the
-    one before. Raises ConfigError."""
+def read_settings(options: argparse.Namespace) -> RunConfig:
+    """Return the settings of --config, the options and --set, each laid over the one before. Raises ConfigError."""
     settings: dict[str, Any] = {} if options.config is None else load_yaml(options.config)
-    told = ((name, getattr(options, name, None)) for name in ("port", "baud", "calibration", "latch"))
-    connection: dict[str, Any] = {name: value for name, value in told if value is not None}
-    if getattr(options, "pose", None) is not None:
-        connection["pose"] = {"kind": options.pose}
-    settings = merge(settings, asked or {})
-    if connection:
-        settings = merge(settings, {"connection": connection})
-    if options.robot is not None:
-        settings["robot"] = options.robot
+    groups = declared_types(RunConfig)
+    for name, value in vars(options).items():
+        if value is not None and name.partition(".")[0] in groups:
+            settings = merge(settings, functools.reduce(lambda part, key: {key: part}, name.split(".")[::-1], value))
     if options.set:
         settings = apply_overrides(settings, options.set)
-    return build(RunConfig, settings, options.config or "settings")
+    config = build(RunConfig, settings, options.config or "settings")
+    if options.config is None and config.connection.port not in EMULATED:
+        config = build(RunConfig, merge(CAREFUL, settings), "settings")
+        limits = config.safety
+        print(
+            f"note: a device without --config: safety.torque_limit {limits.torque_limit:g} (of stall), "
+            f"safety.max_speed_rad_s {limits.max_speed_rad_s:g}",
+            file=sys.stderr,
+        )
+    return config
 
 
 def open_bus(port: BusPort, retries: int = 2) -> ServoBus:

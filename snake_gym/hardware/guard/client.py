@@ -71,6 +71,7 @@ class GuardedBody:
         self._stop = EmergencyStop(latch)
         self._settings = json.dumps({
             "device": port.device, "baud": port.baud, "family": to_dict(port.family),
+            "latency_s": port.latency_s,
             "calibration": to_dict(calibration), "limits": to_dict(limits), "period_s": period_s,
             "speed_rad_s": np.broadcast_to(speed_rad_s, (self.n_joints,)).tolist(), "latch": str(self._stop.latch),
             "priority": priority, "heartbeat": heartbeat,

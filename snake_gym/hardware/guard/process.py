@@ -317,7 +317,8 @@ def main(arguments: list[str]) -> int:
     told, asked = json.loads(link.recv(LARGEST)), unpack(link.recv(LARGEST))
     if asked is None:
         return 1
-    port = BusPort(told["device"], told["baud"], register_servo_family(build(ServoFamily, told["family"])))
+    family = register_servo_family(build(ServoFamily, told["family"]))
+    port = BusPort(told["device"], told["baud"], family, told["latency_s"])
     calibration, limits = build(Calibration, told["calibration"]), build(SafetyLimits, told["limits"])
     try:
         bus, heartbeat = port.open(reopens=True), Heartbeat(told["heartbeat"])

@@ -1,4 +1,4 @@
-"""Robot that a person drives: what a driver has to be, a course without targets, and gaits in place of a policy."""
+"""Robot that a person drives: what a driver has to be, and gaits in place of a policy."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
-import numpy as np
-
 from snake_gym.config import ConfigError, choose
 from snake_gym.controllers import Controller, make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.hardware.guard.body import BodySample
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.robot.robot_loop import MeasuredCourse, RobotLoop
+from snake_gym.hardware.robot.robot_loop import RobotLoop
 from snake_gym.hardware.robot.run_config import Plan, RunConfig, action_contract, plan_run, robot_of
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual
-from snake_gym.robot.measurement import Goal, Measurement
-from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.gaits import MODES, Mode, Multimodal
 from snake_gym.spatial.spec import SpatialSpec
 
@@ -46,32 +42,6 @@ class Driver(Protocol):
     def steer(self) -> None:
         """Write into ``loop.state`` what the next step shall do."""
         ...
-
-
-class FreeCourse(MeasuredCourse):
-    """Way of a robot that is driven: there are no targets; progress is the distance from where it began."""
-
-    _start_xy: FloatArray | None = None
-
-    @property
-    def complete(self) -> bool:
-        return False
-
-    def begin(self, measurement: Measurement, targets: Sequence[Sequence[float]] | None = None) -> None:
-        super().begin(measurement)
-        self.targets_xy, self._start_xy = np.zeros((0, 2)), self._last_xy
-
-    def goal(self) -> Goal:
-        return Goal(np.zeros((1, 2)), np.zeros(1, bool))
-
-    def advance(self, measurement: Measurement, action: FloatArray) -> tuple[float, bool]:
-        if not measurement.pose_valid[0]:
-            return 0.0, False
-        before, self._last_xy = self.progress_m, self._point(measurement)
-        if self._start_xy is None:
-            self._start_xy = self._last_xy
-        self.progress_m = float(np.hypot(*(self._last_xy - self._start_xy)))
-        return self.progress_m - before, False
 
 
 def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:

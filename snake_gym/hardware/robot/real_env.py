@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from snake_gym.config import Settings, apply_keywords
 from snake_gym.config.errors import check_options
-from snake_gym.emulator.robot import emulate
 from snake_gym.hardware.robot.measured_task import MeasuredTask, task_settings
 from snake_gym.hardware.robot.robot_loop import Contract, StepRecord
 from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, file_contract, open_loop
@@ -105,7 +104,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
             raise ValueError(f"render_mode is {render_mode!r}; expected None: the robot can be looked at")
         self.config = apply_keywords(RealConfig, config, settings, "env")
         self.task, contract = plan_task(self.config)
-        self.loop, connected = open_loop(contract, self.config, emulate, self.task)
+        self.loop, connected = open_loop(contract, self.config, self.task)
         self._close = connected.close
         self.robot_spec = self.loop.spec
         self.n_steps = max(1, round(self.config.time_limit_s / self.robot_spec.control_dt_s))

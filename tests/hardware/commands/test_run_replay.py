@@ -14,7 +14,6 @@ import pytest
 
 from snake_gym.config import ConfigError, build, dump_yaml, load_yaml
 from snake_gym.hardware.__main__ import main
-from snake_gym.hardware.commands.replay import resample
 from snake_gym.hardware.commands.run import drive
 from snake_gym.hardware.robot.record import RecordWriter, read_record
 from snake_gym.hardware.robot.run_config import RunConfig, plan_run
@@ -22,6 +21,7 @@ from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.identification.fit import with_delay
+from snake_gym.simulation.identification.resampling import resample
 from snake_gym.simulation.identification.robot_fit import identify_robot
 from snake_gym.simulation.identification.robot_replay import replay
 from snake_gym.spatial.spec import SpatialSpec

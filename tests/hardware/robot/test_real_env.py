@@ -19,7 +19,6 @@ from gymnasium.utils.env_checker import check_env
 import snake_gym  # noqa: F401  registers
 from benchmarks.sim_to_real import OPEN, course
 from snake_gym.config import ConfigError, build, dump_yaml
-from snake_gym.emulator.robot import emulate
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.hardware.guard.body import BodySample, BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
@@ -266,7 +265,7 @@ def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Pat
     connection = ConnectionConfig(port="pty", latch=str(latch))
     contract = action_contract(ActionConfig(), RESILIENT_SERVO, CourseConfig())
     limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0)
-    loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits), emulate)
+    loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits))
     assert connected.emulated is not None
     try:
         for _ in range(20):  # on a busy machine a servo of this process may miss its turn
@@ -307,10 +306,10 @@ def test_what_cannot_be_opened_leaves_nothing_open(latch: Path) -> None:
     connection = ConnectionConfig(port="pty", latch=str(latch), pose=build(PoseConfig, settings, "pose"))
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(ConfigError, match="which joints are failed"):
-        open_loop(Contract(decoder, layout, RESILIENT_SERVO), LoopSettings(connection=connection), emulate)
+        open_loop(Contract(decoder, layout, RESILIENT_SERVO), LoopSettings(connection=connection))
     assert len(os.listdir("/proc/self/fd")) == before
     taken = UdpJson(port=free.port)
     with pytest.raises(ConfigError, match=rf"pose.udp_port {free.port}: cannot listen"):
-        connect(connection, SafetyLimits(), RESILIENT_SERVO, emulate)
+        connect(connection, SafetyLimits(), RESILIENT_SERVO)
     assert len(os.listdir("/proc/self/fd")) == before + 1
     taken.close()

@@ -10,7 +10,6 @@ import pytest
 
 from snake_gym.config import ConfigError, build
 from snake_gym.controllers.tuned import tuned_file
-from snake_gym.emulator.robot import emulate
 from snake_gym.hardware.robot.real_env import RealSnakeEnv
 from snake_gym.hardware.robot.run_config import RunConfig, open_loop, plan_run
 
@@ -83,4 +82,4 @@ def test_settings_of_the_env(tmp_path: Path, settings: dict[str, Any], fragment:
 def test_settings_of_a_run(settings: dict[str, Any], fragment: str) -> None:
     config = build(RunConfig, settings, "settings")
     with pytest.raises(ConfigError, match=re.escape(fragment)):
-        open_loop(plan_run(config).contract, config, emulate)
+        open_loop(plan_run(config).contract, config)

@@ -11,7 +11,6 @@ import pytest
 from snake_gym.config import ConfigError, dump_yaml, load_yaml
 from snake_gym.controllers import resolve_controller
 from snake_gym.controllers.tuned import tuned_file
-from snake_gym.emulator.robot import emulate
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig, make_pose
@@ -29,7 +28,7 @@ def test_a_shipped_policy_runs_by_its_name() -> None:
 
 def test_the_truth_of_another_process_is_refused_with_the_kinds_that_there_are() -> None:
     with pytest.raises(ConfigError, match=r"one of dead_reckoning, .* \(for a robot of `emulate`: --pose udp"):
-        make_pose(ConnectionConfig(), RESILIENT_SERVO, None)
+        make_pose(PoseConfig(), RESILIENT_SERVO)
 
 
 def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> None:
@@ -40,7 +39,7 @@ def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> No
         policy="cc", connection=ConnectionConfig(latch=str(tmp_path / "estop"), pose=pose),
         loop=LoopConfig(first_pose_timeout_s=0.5),
     )  # fmt: skip
-    loop, connected = open_loop(plan_run(config).contract, config, emulate)
+    loop, connected = open_loop(plan_run(config).contract, config)
     try:
         with pytest.raises(
             BringUpError, match=rf"no pose within 0\.5 s: nothing arrives on UDP 127\.0\.0\.1:{free.port}"

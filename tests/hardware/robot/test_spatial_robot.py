@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from tests.hardware.commands.test_emulate import Neighbour
 
 import snake_gym  # noqa: F401  registers
 from snake_gym.config import build, load_yaml
@@ -25,6 +24,7 @@ from snake_gym.hardware.robot.run_config import RunConfig, robot_of
 from snake_gym.robot.measurement import Measurement
 from snake_gym.spatial.kinematics import base_frame, rotation_of
 from snake_gym.spatial.spec import load_spatial_robot
+from tests.emulator.test_emulate import Neighbour
 from tests.hardware.raw_driver import PING, RawDriver
 
 pytest.importorskip("mujoco")
