@@ -17,12 +17,14 @@ from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.robot.connection import EMULATED
 from snake_gym.hardware.robot.driving import Driver, LetGo
+from snake_gym.hardware.robot.heading_check import HeadingCheck
 from snake_gym.hardware.robot.key_watch import KeyWatch
 from snake_gym.hardware.robot.live_view import LineView, Timing
 from snake_gym.hardware.robot.record import PARTIAL, RecordWriter
 from snake_gym.hardware.robot.robot_loop import MeasuredCourse, RobotLoop
 from snake_gym.hardware.robot.run_config import Plan, RunConfig, open_loop, plan_run
 from snake_gym.interface.policy import Policy
+from snake_gym.robot.spec import RobotSpec
 
 DONE, OUT_OF_TIME, INTERRUPTED = "all targets reached", "the time is over", "interrupted"
 
@@ -56,7 +58,7 @@ def read_target(text: str) -> tuple[float, float]:
     try:
         x, y = (float(part) for part in text.split(","))
     except ValueError:
-        raise ConfigError(f"--targets is {text!r}; expected X,Y in metres, as in 1.5,0") from None
+        raise argparse.ArgumentTypeError(f"{text!r}; expected X,Y in metres, as in 1.5,0") from None
     return x, y
 
 
@@ -133,6 +135,8 @@ def _steps(
     if writer is not None and loop.measurement is not None:
         first = loop.measurement
         writer.pose(PoseSample(first.head_xy_w[0], float(first.head_angle[0]), clock.now(), bool(first.pose_valid[0])))
+    measures_pose = isinstance(loop.spec, RobotSpec) and config.connection.pose.kind != "dead_reckoning"
+    check = HeadingCheck(loop.spec) if measures_pose else None
     timing.begin()
     begun_s = clock.now()
     carried = None
@@ -146,6 +150,9 @@ def _steps(
         if writer is not None:
             writer.step(record, now, loop.course.goal().target_xy_w[0], loop.course.progress_m)
         view.show(now - begun_s, record, loop.course, timing)
+        warning = None if check is None else check.look(record.body, record.pose)
+        if warning is not None:
+            print(f"warning: {warning}", file=sys.stderr, flush=True)
         if record.stop_reason is not None:
             return record.stop_reason, 1
         if stop.tripped:  # the port's owner sees it first, unless the latch could not be written
