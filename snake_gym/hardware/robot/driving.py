@@ -16,6 +16,7 @@ from snake_gym.hardware.robot.robot_loop import RobotLoop
 from snake_gym.hardware.robot.run_config import Plan, RunConfig, action_contract, plan_run, robot_of
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual
+from snake_gym.robot.spec import RobotSpec
 from snake_gym.spatial.gaits import MODES, Mode, Multimodal
 from snake_gym.spatial.spec import SpatialSpec
 
@@ -49,43 +50,41 @@ def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenG
 
     Those of a spatial robot are the modes of its network, all five without names. Raises ConfigError.
     """
-    robot = robot_of(replace(config, policy=None))
-    if isinstance(robot, SpatialSpec):
-        return _plan_modes(config, robot, names)
-    names = list(dict.fromkeys(names)) or tuned_kinds(robot)
     if config.policy is not None:
         raise ConfigError(f"policy is {config.policy!r}; expected none: name the gaits to drive on the command line")
+    robot, notes = robot_of(config), list[str]()
+    action = ActionConfig(kind="residual")
+    driven: DrivenGaits | DrivenModes
+    if isinstance(robot, SpatialSpec):
+        action = ActionConfig(kind="residual", controller={"kind": "multimodal"})
+        driven = _modes(config, robot, names)
+    else:
+        driven = _gaits(config, list(dict.fromkeys(names)) or tuned_kinds(robot) or ["cc"], robot, notes)
+    contract = action_contract(action, robot, config.course)
+    contract.decoder.controller = driven
+    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand", tuple(notes)), driven
+
+
+def _gaits(config: RunConfig, names: Sequence[str], robot: RobotSpec, notes: list[str]) -> DrivenGaits:
     if config.controller and len(names) != 1:
         raise ConfigError(
             f"controller is set, and there are {len(names)} gaits to drive; expected one, as in: drive cc"
         )
     gaits: dict[str, Controller] = {}
-    notes: list[str] = []
-    for name in names or ["cc"]:
+    for name in names:
         plan = plan_run(replace(config, policy=name))
         controller = plan.contract.decoder.controller
         if controller is None or not isinstance(plan.policy, ZeroResidual):
-            raise ConfigError(
-                f"gait {name!r} is a policy file; expected classical controllers such as cc, or their YAML"
-            )
+            raise ConfigError(f"gait {name!r} is a policy file; expected controllers such as cc, or their YAML")
         gaits[plan.name] = controller
         notes += [f"{name}: {note}" for note in plan.notes]
-    driven = DrivenGaits(gaits, robot)
-    contract = action_contract(ActionConfig(kind="residual"), robot, config.course)
-    contract.decoder.controller = driven
-    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand", tuple(notes)), driven
+    return DrivenGaits(gaits, robot)
 
 
-def _plan_modes(config: RunConfig, robot: SpatialSpec, names: Sequence[str]) -> tuple[Plan, DrivenModes]:
+def _modes(config: RunConfig, robot: SpatialSpec, names: Sequence[str]) -> DrivenModes:
     modes = [cast(Mode, choose(name.upper(), MODES, "gait")) for name in dict.fromkeys(names)]
-    if config.policy is not None:
-        raise ConfigError(f"policy is {config.policy!r}; expected none: name the modes to drive on the command line")
     settings = {"kind": "multimodal", "mode": modes[0] if modes else "SWL", **config.controller}
     network = make_controller(settings, cast(Any, robot))
     if not isinstance(network, Multimodal) or network.config.guided:
         raise ConfigError("controller is not what can be driven; expected settings of multimodal without guided")
-    driven = DrivenModes(network, modes)
-    action = ActionConfig(kind="residual", controller={"kind": "multimodal"})
-    contract = action_contract(action, robot, config.course)
-    contract.decoder.controller = driven
-    return Plan(ZeroResidual(contract.decoder.size), contract, "by hand"), driven
+    return DrivenModes(network, modes)

@@ -55,7 +55,7 @@ class MeasuredCourse:
     """
 
     columns: tuple[str, ...] = ()
-    """Observation columns of the task besides those of every robot."""
+    """Observation columns of the task alone."""
 
     def __init__(self, config: CourseConfig, spec: Any, is_free: bool = False) -> None:
         self.config = config
@@ -224,8 +224,7 @@ class RobotLoop:
         if values.shape != (self.decoder.size,):
             raise ValueError(f"action has shape {values.shape}; expected ({self.decoder.size},)")
         if not np.isfinite(values).all():
-            entry = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise ValueError(f"action[{entry}] is {values[entry]}; expected a finite number in [-1, 1]")
+            raise ValueError(f"action is {values.tolist()}; expected finite numbers in [-1, 1]")
         self.action = np.clip(values, -1.0, 1.0)[None]
         held = self.body.clock.now() - self._pose.stamp_s > self.config.pose_timeout_s
         if not held:
@@ -282,5 +281,5 @@ class RobotLoop:
         phase = self.decoder.phase(self.state) if self.decoder.has_phase else None
         remaining = np.array([max(0.0, 1.0 - self.step_count / self.n_steps)])
         goal = self.course.goal()
-        told = {**self.course.signals(), **self.decoder.tell(self.state)}
-        return self.observer.look(measurement, goal, self.reference, self.action, phase, told, remaining)[0]
+        signals = {**self.course.signals(), **self.decoder.tell(self.state)}
+        return self.observer.look(measurement, goal, self.reference, self.action, phase, signals, remaining)[0]

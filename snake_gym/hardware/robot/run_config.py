@@ -44,7 +44,7 @@ _NO_SENSOR = ("failed", "contact_force", "range")
 
 
 class LoopSettings(Settings, kw_only=True):
-    """Settings of a control loop on a robot besides its policy."""
+    """Settings of a control loop on a robot, without its policy."""
 
     robot: str | dict[str, Any] | None = None
     """Nominal robot: a preset's name, a YAML file, or settings; None: the policy's, or resilient_servo."""
@@ -141,13 +141,11 @@ def _task_note(made: str, env_id: str | None) -> str | None:
     return None if env_id in (None, _TASK) else f"{made} in {env_id}; here it visits targets, as in {_TASK}"
 
 
-def file_contract(
-    policy: FilePolicy, robot: str | dict[str, Any] | None, tracked_point: str, where: str = "course.tracked_point"
-) -> Contract:
+def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, tracked_point: str) -> Contract:
     """Return the contract of a policy file; ``robot`` None: the one it was trained on. Raises ConfigError."""
     layout = policy.make_layout()
     if layout.point != tracked_point:
-        raise ConfigError(f"{where} is {tracked_point!r}; expected {layout.point!r}, as the policy was trained")
+        raise ConfigError(f"tracked_point is {tracked_point!r}; expected {layout.point!r}, as the policy was trained")
     return Contract(policy.make_decoder(), layout, policy.spec if robot is None else load_any_robot(robot))
 
 
@@ -157,22 +155,22 @@ def action_contract(
     course: CourseConfig,
     observation: ObservationConfig | None = None,
     holds_speed: bool = False,
-    **seen_besides: Any,
+    **seen: Any,
 ) -> Contract:
     """Return the contract of an action without policy file, with its observation.
 
-    ``holds_speed``: the task commands a speed, which gaits hold; ``seen_besides``: arguments of ``ObservationLayout``.
+    ``holds_speed``: the task commands a speed, which gaits hold; ``seen``: further arguments of ``ObservationLayout``.
     Raises ConfigError.
     """
-    decoder, seen = ActionDecoder(action, robot, holds_speed), observation or ObservationConfig()
-    if seen.privileged:
+    decoder, shown = ActionDecoder(action, robot, holds_speed), observation or ObservationConfig()
+    if shown.privileged:
         raise ConfigError(
-            f"observation.privileged is [{', '.join(seen.privileged)}]; expected none: nobody knows the truth about a "
+            f"observation.privileged is [{', '.join(shown.privileged)}]; expected none: nobody knows the truth about a "
             "real robot"
         )
     layout = ObservationLayout(
-        robot, decoder.size, decoder.has_phase, course.tracked_point, columns=seen.columns, history=seen.history,
-        told=decoder.told, **seen_besides,
+        robot, decoder.size, decoder.has_phase, course.tracked_point, columns=shown.columns, history=shown.history,
+        told=decoder.told, **seen,
     )  # fmt: skip
     return Contract(decoder, layout, robot)
 
@@ -194,8 +192,8 @@ def open_loop(
 
 
 def _check_columns(layout: ObservationLayout, task_columns: Collection[str]) -> None:
-    """Raise ConfigError for columns that come from another task than the robot's, whose own are ``task_columns``, or
-    from sensors not built in."""
+    """Raise ConfigError for columns of sensors that are not built in, or of other tasks than the robot's, which has
+    ``task_columns``."""
     by_decoder = {name: np.zeros(1) for name in layout.told}
     lacking = [
         name for name in layout.fields
