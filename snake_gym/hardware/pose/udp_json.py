@@ -12,7 +12,6 @@ Only one sender counts, with one socket: poses from another address are ignored 
 
 from __future__ import annotations
 
-import errno
 import math
 import socket
 
@@ -64,8 +63,7 @@ class UdpJson(PoseSource):
             self._socket.bind((host, port))
         except OSError as error:
             self._socket.close()
-            taken = error.errno == errno.EADDRINUSE
-            why = "another program does (a run still going?): end it or set another pose.udp_port" if taken else error
+            why = error.strerror or error
             raise ConfigError(f"pose.host {host!r}, pose.udp_port {port}: cannot listen there: {why}") from None
         self._host = host
         self.port: int = self._socket.getsockname()[1]

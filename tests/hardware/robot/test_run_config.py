@@ -22,10 +22,6 @@ from snake_gym.robot.presets import RESILIENT_SERVO
 PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
 
 
-def test_a_shipped_policy_runs_by_its_name() -> None:
-    assert plan_run(RunConfig(policy="resilient_servo_path")).contract.robot == RESILIENT_SERVO
-
-
 def test_the_truth_of_another_process_is_refused_with_the_kinds_that_there_are() -> None:
     with pytest.raises(ConfigError, match=r"one of dead_reckoning, .* \(for a robot of `emulate`: --pose udp"):
         make_pose(PoseConfig(), RESILIENT_SERVO)
@@ -53,7 +49,7 @@ def test_the_gait_that_was_tuned_for_the_robot_plays() -> None:
     plan = plan_run(RunConfig(controller={"tuned": "fault_aware"}))
     assert plan.contract.decoder.config.controller == resolve_controller({"tuned": "fault_aware"}, spec=RESILIENT_SERVO)
     assert (plan.name, plan.notes) == ("fault_aware", ())
-    both = plan_run(RunConfig(policy="fault_aware", controller={"tuned": "fault_aware", "coupling": 0.2}))
+    both = plan_run(RunConfig(policy="fault_aware", controller={"coupling": 0.2}))
     assert both.contract.decoder.config.controller["coupling"] == 0.2
 
 
