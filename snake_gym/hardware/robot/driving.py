@@ -75,7 +75,7 @@ def _gaits(config: RunConfig, names: Sequence[str], robot: RobotSpec, notes: lis
         plan = plan_run(replace(config, policy=name))
         controller = plan.contract.decoder.controller
         if controller is None or not isinstance(plan.policy, ZeroResidual):
-            raise ConfigError(f"gait {name!r} is a policy file; expected controllers such as cc, or their YAML")
+            raise ConfigError(f"gait {name!r} is a policy file; expected classical controllers, or their YAML")
         gaits[plan.name] = controller
         notes += [f"{name}: {note}" for note in plan.notes]
     return DrivenGaits(gaits, robot)

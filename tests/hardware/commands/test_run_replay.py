@@ -62,7 +62,7 @@ def test_a_replay_of_the_right_robot_follows_it_closely(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=rf"{tmp_path}/run.jsonl has no pose of the head"):
         resample(blind)
     spatial = str(tmp_path / "spatial.jsonl")
-    RecordWriter(spatial, SpatialSpec(name="snake_robot_iii"), None, {}).close("after all")
+    RecordWriter(spatial, SpatialSpec(name="snake_robot_iii"), None, {}).close("after all", {})
     with pytest.raises(ConfigError, match="is of snake_robot_iii, a spatial robot"):
         main(["replay", spatial, "--no-plot"])
 
