@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help"):
         print("usage:", PROGRAM, "COMMAND ...\n\nCOMMAND --help lists its options:")
         print(*(f"  {name:10s} {what}" for name, what in COMMANDS.items()), sep="\n")
-        return 0 if words else 2
+        raise SystemExit(0 if words else 2)
     name = choose(words[0], COMMANDS, "command")
     try:
         module = import_module(
