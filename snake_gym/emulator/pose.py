@@ -9,12 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from snake_gym.emulator.bus import EmulatedBus
+from snake_gym.hardware.bus.clock import VirtualClock
 from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 from snake_gym.hardware.robot.connection import EmulatedConfig
 from snake_gym.robot.spec import FloatArray
-
-_CATCH_UP_S = 0.01
-"""Longest time spent on moving the robot up to the present [s]."""
 
 
 def pose_of(bus: EmulatedBus, config: EmulatedConfig) -> EmulatedPose:
@@ -22,8 +20,8 @@ def pose_of(bus: EmulatedBus, config: EmulatedConfig) -> EmulatedPose:
 
     def look() -> tuple[float, ...]:
         with bus.lock:
-            now = bus.clock.now()
-            bus.advance_to(now, now + _CATCH_UP_S)
+            if isinstance(bus.clock, VirtualClock):  # in real time the port's thread does it
+                bus.advance_to(bus.clock.now())
             return bus.plant.head_pose()
 
     return EmulatedPose(look, config.pose_delay_s, config.position_noise_m, config.heading_noise_rad, config.seed)

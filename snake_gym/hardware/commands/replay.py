@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         for path, log in zip(options.log, logs, strict=True):
             print(f"{path}, as given: {_sentence(replay(log, spec))}")
         found = identify_robot(logs, spec, options.method, ", ".join(options.log))
-        lines, numbers["identified"], spec = [*_table(found), *_warning(records)], found.as_dict(), found.spec
+        lines, numbers["identified"], spec = [*_table(found), *describe_late(records)], found.as_dict(), found.spec
         write_atomic(options.identify, "".join(f"# {line.strip()}\n" for line in lines) + format_yaml(spec))
         print("\n".join([*lines, f"wrote {options.identify}"]))
     played = [replay(log, spec) for log in logs]
@@ -87,8 +87,8 @@ def _table(found: FoundRobot) -> list[str]:
     return lines
 
 
-def _warning(records: list[RunRecord]) -> list[str]:
-    """Return a line on bus cycles that were late, if some were."""
+def describe_late(records: list[RunRecord]) -> list[str]:
+    """Return a line on late bus cycles, if there are some."""
     gaps_s = np.concatenate([np.diff(record.cycle_s) for record in records])
     n_late = int((gaps_s > _LATE * np.median(gaps_s)).sum())
     if not n_late:

@@ -92,7 +92,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
         body.watch = take
         where = config.connection.port + (" (emulated)" if config.connection.port in EMULATED else "")
         print(f"{plan.name} on {loop.spec.name}, {where}", flush=True)
-        reason, code, used_s, begun_s = INTERRUPTED, 130, time.process_time(), body.clock.now()
+        reason, code = INTERRUPTED, 130
         try:
             reason, code = _steps(config, loop, plan.policy, stop, timing, writer, view, driver)
         except LetGo as left:
@@ -104,7 +104,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
         finally:
             ended = True
             connected.close()
-            came_up, passed_s = loop.measurement is not None, max(body.clock.now() - begun_s, 1e-9)
+            came_up = loop.measurement is not None
             lines = [line for line in body.news() if line not in ("stopped: closed", f"stopped: {reason}")]
             print(*lines, sep="\n", end="\n" if lines else "")
             if writer is not None and not came_up:
@@ -112,8 +112,8 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
             elif writer is not None:
                 for line in lines:
                     writer.note(line)
-                summary = {**timing.summary(), "cpu_share": (time.process_time() - used_s) / passed_s}
-                writer.close(reason, summary | {"progress_m": course.progress_m, "targets_reached": course.index})
+                made = {"progress_m": course.progress_m, "targets_reached": course.index}
+                writer.close(reason, timing.summary() | made)
     code = code or int(body.torque_off_owed)
     if not came_up:
         print(reason)
