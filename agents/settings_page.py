@@ -9,15 +9,19 @@ from typing import Any
 
 from snake_gym.benchmark.scenarios import BenchmarkConfig
 from snake_gym.envs.tables import describe, group_tables, settings_table
+from snake_gym.robot.catalogue import find_kind
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.spatial.spec import SpatialSpec
 
 from .algorithms import GradientNorms, NetworkConfig, ScheduleConfig
 from .config import TrainConfig
 
 SECTIONS: tuple[tuple[str, str, type[Any]], ...] = (
     ("Robot", "Settings of a robot: a file in `configs/robot/`, or `robot:` of an env.", RobotSpec),
-    ("Spatial robot", "Settings of a robot of `docs/spatial.md`: a file in `configs/robot/spatial/`.", SpatialSpec),
+    (
+        "Spatial robot",
+        "Settings of a robot of `docs/spatial.md`: a file in `configs/robot/spatial/`.",
+        find_kind("spatial"),
+    ),
     ("Training", "Settings of `snake-gym train`: a file in `configs/train/`.", TrainConfig),
     ("Benchmark", "Settings of `snake-gym evaluate`: a file in `configs/benchmark/`.", BenchmarkConfig),
 )

@@ -22,8 +22,8 @@ from snake_gym.hardware.pose.april_tags import CameraConfig
 from snake_gym.hardware.robot.run_config import RunConfig
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.registry import TASKS, find_task
+from snake_gym.robot.catalogue import KINDS, find_kind
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.spatial.spec import SpatialSpec
 
 from .algorithms import PARAMETER_TYPES, NetworkConfig, defaults_of, known_algorithms
 from .config import TrainConfig
@@ -62,7 +62,7 @@ def make_schemas() -> dict[str, Schema]:
     controllers = {kind: schema_of(one.config_type, "controller", True) for kind, one in CONTROLLERS.items()}
     for kind, schema in controllers.items():
         schema["properties"]["kind"] = {"const": kind}
-    robots = {"planar": schema_of(RobotSpec, "robot", True), "spatial": schema_of(SpatialSpec, "robot", True)}
+    robots: dict[str, type[Any]] = {"planar": RobotSpec, **{kind: find_kind(kind) for kind in KINDS}}
     tuned = {"properties": {"controller": {"$ref": "controller.json"}, "tuning": {"type": "object"}, "found": {}}}
     return {
         "action": schema_of(ActionConfig, "action", True),
@@ -72,7 +72,7 @@ def make_schemas() -> dict[str, Schema]:
         "controller": one_of(controllers),
         "env": one_of({name.split("/")[-1]: schema_of(find_task(name), "env", True) for name in TASKS}),
         "hardware": schema_of(RunConfig, "hardware"),
-        "robot": one_of(robots),
+        "robot": one_of({kind: schema_of(one, "robot", True) for kind, one in robots.items()}),
         "train": schema_of(TrainConfig, "train"),
         "tuned": {"type": "object", **tuned, "required": ["controller"], "additionalProperties": False},
     }

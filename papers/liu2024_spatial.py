@@ -31,7 +31,7 @@ from snake_gym.spatial.gaits import (
     MultimodalConfig,
 )
 from snake_gym.spatial.ground import GroundSpec
-from snake_gym.spatial.kinematics import quaternion_of, wind_pose
+from snake_gym.spatial.kinematics import wind_pose
 from snake_gym.spatial.sensors import SpatialSensors
 from snake_gym.spatial.simulation import SpatialRobot
 from snake_gym.spatial.spec import SpatialSpec, load_spatial_robot
@@ -126,8 +126,8 @@ def _play(
             state[name][:] = state[f"{name}_goal"]
         state["begun"][:] = 1.0
         bent = controller.reference(state)
-        pose = wind_pose(spec, bent[0])
-        robot.set_pose(bent, quaternion_of(pose.rotation)[None], (pose.origin + np.array([0.0, 0.0, LOWEST_M]))[None])
+        quaternion, origin = wind_pose(spec, bent[0])
+        robot.set_pose(bent, quaternion[None], (origin + np.array([0.0, 0.0, LOWEST_M]))[None])
     controller.set_gait(state, one, gait)
     goal = Goal(np.zeros((1, 2)), np.zeros(1, bool))
     omega = abs(gait.frequency_rad_s)

@@ -26,10 +26,6 @@ TASKS: dict[str, str | type[Any]] = {
     "SnakeGym/Terrain-v0": "snake_gym.spatial.terrain:TerrainConfig",
 }
 """Settings class of each simulated task; those given as text are imported when the env is made."""
-SPATIAL_TASKS = ("SnakeGym/SpatialWaypoints-v0", "SnakeGym/Terrain-v0")
-"""Tasks of spatial robots, which need MuJoCo."""
-PLANAR_TASKS = tuple(env_id for env_id in TASKS if env_id not in SPATIAL_TASKS)
-"""Tasks of ours of planar robots."""
 REAL = "SnakeGym/Real-v0"
 """Name of the env of the physical robot, which no reset puts back."""
 DEFAULT_ENV = next(iter(TASKS))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,15 +103,15 @@ def cross_boards(
     }
     core = SnakeCore(build(ObstacleFieldConfig, settings, "env"), n_boards)
     core.reset(seed + np.arange(n_boards))
-    still = np.zeros(core.action.shape)
+    robot, still = cast(SimulatedRobot, core.robot), np.zeros(core.action.shape)
     gain = np.full(n_boards, -np.inf)
     most, peak, age = np.zeros(n_boards), np.zeros(n_boards), np.zeros(n_boards)
-    energy, work = core.robot.kinetic_energy(), core.robot.state.work_j.copy()
+    energy, work = robot.kinetic_energy(), core.robot.state.work_j.copy()
     while core.live.any():
         live = core.live.copy()
         core.step(still)
         state = core.robot.state
-        now = core.robot.kinetic_energy()
+        now = robot.kinetic_energy()
         gain = np.where(live, np.maximum(gain, now - energy - (state.work_j - work)), gain)
         energy, work = now, state.work_j.copy()
         force = np.hypot(state.contact_force[..., 0], state.contact_force[..., 1])

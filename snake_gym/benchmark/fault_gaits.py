@@ -23,14 +23,14 @@ from snake_gym.envs import SnakeVectorEnv
 from snake_gym.interface.policy import Policy
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, WEAK
 from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 
 class FaultGaits:
     """Controller of gaits: the first for all else, the last for the middle joint, those before for its neighbours."""
 
-    def __init__(self, gaits: Sequence[Mapping[str, Any]], robot: SimulatedRobot) -> None:
+    def __init__(self, gaits: Sequence[Mapping[str, Any]], robot: Robot) -> None:
         self._robot = robot
         self._gaits: list[Controller] = [make_controller(gait, robot.spec) for gait in gaits]
         self.n_joints = robot.spec.n_joints

@@ -18,9 +18,11 @@ from snake_gym.config import (
     run_program,
     write_atomic,
 )
-from snake_gym.spatial.mjcf import write_mjcf
-from snake_gym.spatial.spec import load_any_robot
-from snake_gym.spatial.urdf import write_urdf
+from snake_gym.plugins import load_object
+from snake_gym.robot.catalogue import load_any_robot
+
+WRITERS = {".xml": "snake_gym.spatial.mjcf:write_mjcf", ".urdf": "snake_gym.spatial.urdf:write_urdf"}
+"""Ending of a model file -> function from a robot to its text."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -31,12 +33,11 @@ def main(argv: list[str] | None = None) -> int:
     add_set_option(parser, "change settings of the robot")
     args = parser.parse_args(argv)
     spec = load_any_robot(args.robot, apply_overrides({}, args.set))
-    writers = {".xml": write_mjcf, ".urdf": write_urdf}
     suffix = Path(args.out).suffix
-    if suffix not in writers:
+    if suffix not in WRITERS:
         raise ConfigError(f"--out is {args.out}; expected a name that ends in .xml (MJCF) or .urdf")
     prepare_file(args.out, "--out")
-    write_atomic(args.out, writers[suffix](spec))
+    write_atomic(args.out, load_object(WRITERS[suffix], suffix)(spec))
     print(f"wrote {args.out}: {spec.name}, {spec.n_joints} joints")
     return 0
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -37,12 +37,8 @@ from snake_gym.render.frames import standing
 from snake_gym.render.helm import Gamepad, Helm
 from snake_gym.render.play_window import PlayWindow
 from snake_gym.render.robot_window import FPS
-from snake_gym.robot.spec import FloatArray
+from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.simulation.fault_kinds import JOINT_KINDS
-from snake_gym.spatial.gaits import Multimodal
-from snake_gym.spatial.kinematics import link_ends
-from snake_gym.spatial.spec import SpatialSpec
-from snake_gym.spatial.waypoints import GAIT
 from snake_gym.tasks.task import EnvConfig
 
 BY_HAND = "by hand"
@@ -102,16 +98,15 @@ def make_player(
         if config.action.kind == "residual":
             env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=config)
             return env, ZeroResidual(env.core.decoder.size), str(config.action.controller.get("kind", "controller"))
-        spec = cast(Any, config).load_robot()
-        network = GAIT if isinstance(spec, SpatialSpec) else None
-        given = {} if network is None else {"controller": network}
-        action = build(type(config.action), {"kind": "residual", **given})
+        spec: ChainSpec = config.load_robot()
+        action = build(type(config.action), {"kind": "residual", "controller": spec.default_controller})
         env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=replace(config, action=action))
-        if network is not None:
-            env.core.use_controller(DrivenModes(cast(Multimodal, make_controller(network, spec))))
-            return env, None, BY_HAND
-        gaits = {kind: make_controller({"tuned": kind}, spec) for kind in tuned_kinds(spec)}
-        env.core.use_controller(DrivenGaits(gaits or {"cc": make_controller("cc", spec)}, spec))
+        own: Any = env.core.decoder.controller
+        if hasattr(own, "modes"):
+            env.core.use_controller(DrivenModes(own))
+        else:
+            gaits = {kind: make_controller({"tuned": kind}, spec) for kind in tuned_kinds(spec)}
+            env.core.use_controller(DrivenGaits(gaits or {"cc": make_controller("cc", spec)}, spec))
         return env, None, BY_HAND
     settings = to_dict(config)
     robot, action = settings.pop("robot"), settings.pop("action")
@@ -257,11 +252,9 @@ class Session:
 
     def _pose(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return link angles, head and, of a spatial robot, the links' ends from above."""
-        robot, spec = cast(Any, self.core.robot), cast(Any, self.core.spec)
-        ends = np.zeros((0, 2))
-        if isinstance(spec, SpatialSpec):
-            rotation, origin = robot.base_pose()
-            ends = link_ends(spec, rotation, origin, robot.joint_angle())[0, :, :2]
+        robot = self.core.robot
+        body = robot.recorded_body(0, {name: values[:1] for name, values in robot.pose().items()})
+        ends = np.zeros((0, 2)) if body is None else body.ends_xy(0)
         return robot.state.link_angle[0].copy(), robot.state.head_xy[0].copy(), ends
 
     def draw(self) -> None:

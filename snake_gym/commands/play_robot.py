@@ -24,10 +24,9 @@ from snake_gym.hardware.commands.options import add_settings, read_settings
 from snake_gym.hardware.commands.run import add_run_options, drive
 from snake_gym.hardware.guard.body import BodySample
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.pose.source import NO_POSE
 from snake_gym.hardware.robot.connection import EMULATED
 from snake_gym.hardware.robot.driving import LetGo, plan_driving
-from snake_gym.hardware.robot.robot_loop import RobotLoop, see_in_space
+from snake_gym.hardware.robot.robot_loop import RobotLoop
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.render import palette
 from snake_gym.render.helm import NEXT_BUTTON, STOP_BUTTON, Gamepad, Helm
@@ -35,8 +34,6 @@ from snake_gym.render.robot_window import FPS, RobotWindow
 from snake_gym.render.sketch import Sketch
 from snake_gym.robot.measurement import Measurement, link_angles, mean_angle
 from snake_gym.robot.spec import FloatArray
-from snake_gym.spatial.kinematics import base_frame, link_ends
-from snake_gym.spatial.spec import SpatialSpec
 
 LONGEST_S = 3600.0
 """Longest drive, unless ``--time`` says otherwise."""
@@ -175,10 +172,9 @@ class WindowDriver:
             sample.joint_angle[None], sample.joint_rate[None], self._head[None, :2], self._head[2:], np.ones(1, bool),
             self._head[None, :2],
         )  # fmt: skip
-        ends_xy = None
-        if isinstance(loop.spec, SpatialSpec):
-            seen = see_in_space(loop.spec, seen, NO_POSE if pose is None else pose)
-            ends_xy = link_ends(loop.spec, *base_frame(loop.spec, seen), seen.joint_angle)[0, :, :2]
+        up_h, z_w = (None, None) if pose is None else (pose.up_h, pose.z_w)
+        seen = loop.spec.locate(seen, up_h, z_w)
+        ends_xy = loop.spec.ends_xy(seen)
         head_xy, heading = self._head[:2], float(mean_angle(seen)[0])
         if time.monotonic() - self._seen_s > _SEEN_EVERY_S and loop.measurement is not None:
             self._seen_s = time.monotonic()
@@ -195,7 +191,8 @@ class WindowDriver:
         trail = np.array([*self._trail, head_xy])
         self.window.picture(
             link_angles(seen)[0], head_xy, np.zeros((0, 2)), 0, trail, failed, self._text(loop, sample), self.message,
-            PANEL if self.helping else (), over=draw_aim if ends_xy is None else None, ends_xy=ends_xy,
+            PANEL if self.helping else (), over=draw_aim if ends_xy is None else None,
+            ends_xy=None if ends_xy is None else ends_xy[0],
         )  # fmt: skip
 
     def _text(self, loop: RobotLoop, sample: BodySample) -> list[str]:

@@ -24,7 +24,7 @@ from snake_gym.controllers.base import (
 )  # fmt: skip
 from snake_gym.controllers.tuned import Tuning, find_tuned, read_tuned
 from snake_gym.plugins import choose_registered
-from snake_gym.spatial.spec import AnyRobot, SpatialSpec
+from snake_gym.robot.chain import ChainSpec
 
 MODULES = (
     "controllers.serpenoid", "controllers.sjc", "controllers.cc", "controllers.cpg",
@@ -39,7 +39,7 @@ for _module in MODULES:
 def resolve_controller(
     config: str | Mapping[str, Any],
     where: str = "controller",
-    spec: AnyRobot | None = None,
+    spec: ChainSpec | None = None,
     tune_with: str | None = None,
 ) -> dict[str, Any]:
     """Return all settings of a controller as plain data, ``kind`` first, checked and with the defaults filled in.
@@ -70,13 +70,13 @@ def check_unused(config: Mapping[str, Any], where: str = "controller") -> None:
             check_unused(inner, f"{where}.{name}")
 
 
-def tuning_of(config: str | Mapping[str, Any], spec: AnyRobot, where: str = "controller") -> Tuning | None:
+def tuning_of(config: str | Mapping[str, Any], spec: ChainSpec, where: str = "controller") -> Tuning | None:
     """Return robot and env that ``config`` was tuned with; None where no tuned file names them."""
     return _settings(config, where, spec)[2]
 
 
 def make_controller(
-    config: str | Mapping[str, Any], spec: AnyRobot, per_world: PerWorld | None = None, where: str = "controller"
+    config: str | Mapping[str, Any], spec: ChainSpec, per_world: PerWorld | None = None, where: str = "controller"
 ) -> Controller:
     """Return the controller that ``config`` describes (see ``resolve_controller``), for the nominal robot ``spec``.
 
@@ -86,9 +86,11 @@ def make_controller(
     kind, settings, _ = _settings(config, where, spec)
     controller = CONTROLLERS[kind]
     parameters = build(controller.config_type, settings, where)
-    if isinstance(spec, SpatialSpec) and not getattr(controller, "spatial", True):
-        known = ", ".join(name for name, one in CONTROLLERS.items() if getattr(one, "spatial", True))
-        raise ConfigError(f"{where} is {kind}, which is for planar robots; {spec.name} is spatial: expected {known}")
+    fitting = [name for name, one in CONTROLLERS.items() if getattr(one, "spatial", spec.in_space) == spec.in_space]
+    if kind not in fitting:
+        own, other = ("spatial", "planar") if spec.in_space else ("planar", "spatial")
+        known = ", ".join(fitting)
+        raise ConfigError(f"{where} is {kind}, which is for {other} robots; {spec.name} is {own}: expected {known}")
     try:
         built: Controller = controller(parameters, spec, per_world)
     except ValueError as error:
@@ -102,7 +104,7 @@ def _inner_controllers(parameters: Any) -> dict[str, Any]:
 
 
 def _settings(
-    config: str | Mapping[str, Any], where: str, spec: AnyRobot | None, tune_with: str | None = None
+    config: str | Mapping[str, Any], where: str, spec: ChainSpec | None, tune_with: str | None = None
 ) -> tuple[str, dict[str, Any], Tuning | None]:
     """Return kind, other settings, and the robot and env of the tuning where a file names them."""
     if isinstance(config, str):

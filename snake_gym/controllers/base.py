@@ -61,7 +61,7 @@ class Gait:
     """Settings that have to be 0 for a gait that commands a mirrored robot (``interface.mirror``) the mirrored angles,
     half a period later; None: it is not known to do so."""
 
-    def __init__(self, config: Any, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
+    def __init__(self, config: Any, spec: Any, per_world: PerWorld | None = None) -> None:
         self.config = config
         self.spec = spec
         self.n_joints = spec.n_joints

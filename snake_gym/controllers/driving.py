@@ -16,15 +16,15 @@ servos turn, and not by more than ``FASTEST_RAD_S``. A change that is asked for 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.controllers.speed_hold import PACE
+from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.robot.measurement import Goal, Measurement, mean_angle, tracked_point
-from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.spatial.gaits import MODES, Mode, Multimodal
 
 STEEPEST_RAD = np.pi / 6.0
 """Angle between the heading and the point ahead for a steering of 1: tuned gaits run into their own tails beyond."""
@@ -38,18 +38,30 @@ _SHAPE = -1.0
 """Number of the gait that holds the shape at the start."""
 
 
+class Modal(Controller, Protocol):
+    """Controller with modes, between which it changes by itself, and actions (W, A): preference of each mode, pace,
+    steering. Its ``config`` has ``mode`` and ``pace_range``."""
+
+    modes: tuple[str, ...]
+    gait_actions: tuple[str, ...]
+    config: Any
+
+    def take_action(self, action: FloatArray, state: ControllerState) -> None:
+        """Set mode, pace and steering by actions (W, A) in [-1, 1], in place."""
+
+
 class DrivenModes:
-    """Modes of a spatial robot's network, of which one is driven. The network itself changes between them.
+    """Modes of a controller, of which one is driven. The controller itself changes between them.
 
     State: the network's, with ``asked_pace``, ``asked_steering`` and ``asked_gait`` as in ``DrivenGaits``; ``held``
     (W, J) [rad] the shape that a robot keeps until a pace is asked for.
     """
 
-    def __init__(self, network: Multimodal, names: Sequence[Mode] = ()) -> None:
-        own = network.config.mode
-        self.names: tuple[Mode, ...] = tuple(names) or (own, *(mode for mode in MODES if mode != own))
+    def __init__(self, network: Modal, names: Sequence[str] = ()) -> None:
+        own, modes = network.config.mode, network.modes
+        self.names = tuple(names) or (own, *(mode for mode in modes if mode != own))
         self.n_joints, self._network = network.n_joints, network
-        self._codes = np.array([MODES.index(mode) for mode in self.names])
+        self._codes = np.array([modes.index(mode) for mode in self.names])
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Return the state of W robots that stand and shall go straight on in the first mode."""
@@ -86,7 +98,7 @@ class DrivenGaits:
     index of a gait; beside what they have come to, and the gaits' own.
     """
 
-    def __init__(self, gaits: Mapping[str, Controller], spec: RobotSpec, fade_s: float = 1.0) -> None:
+    def __init__(self, gaits: Mapping[str, Controller], spec: ChainSpec, fade_s: float = 1.0) -> None:
         if not gaits:
             raise ValueError("gaits is empty; expected at least one")
         self.names, self._gaits = tuple(gaits), tuple(gaits.values())

@@ -12,9 +12,9 @@ from typing import Any
 from snake_gym.config import ConfigError, find_config, load_yaml
 from snake_gym.controllers.base import CONTROLLERS
 from snake_gym.plugins import plugin_options
-from snake_gym.robot.catalogue import UNNAMED, name_robot
+from snake_gym.robot.catalogue import UNNAMED, load_any_robot, name_robot
+from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.difference import robot_note
-from snake_gym.spatial.spec import AnyRobot, load_any_robot
 
 PROGRAM = "snake-gym tune"
 TUNED = Path("configs", "controllers")
@@ -30,7 +30,7 @@ class Tuning:
     env: Mapping[str, Any]
     """Settings of the env, without robot and action."""
 
-    def robot_note(self, here: AnyRobot) -> str | None:
+    def robot_note(self, here: ChainSpec) -> str | None:
         """Return the differences of the robot ``here`` from the tuned one, for people; None if there are none."""
         try:
             own = load_any_robot(self.robot)
@@ -44,12 +44,12 @@ def tuned_file(robot: str, kind: str) -> Path:
     return find_config(TUNED / robot / f"{kind}.yaml")
 
 
-def tuned_kinds(spec: AnyRobot) -> list[str]:
+def tuned_kinds(spec: ChainSpec) -> list[str]:
     """Return the controllers that have parameters tuned for a robot of the name of ``spec``."""
     return [kind for kind in CONTROLLERS if tuned_file(spec.name, kind).is_file()]
 
 
-def find_tuned(kind: str, spec: AnyRobot, tune_with: str | None = None) -> Path:
+def find_tuned(kind: str, spec: ChainSpec, tune_with: str | None = None) -> Path:
     """Return the file of a controller that was tuned for a robot of the name of ``spec``.
 
     Args:
@@ -67,7 +67,7 @@ def find_tuned(kind: str, spec: AnyRobot, tune_with: str | None = None) -> Path:
     )
 
 
-def tuning_command(kind: str, spec: AnyRobot, tune_with: str | None = None) -> str:
+def tuning_command(kind: str, spec: ChainSpec, tune_with: str | None = None) -> str:
     """Return the command that tunes a controller, for people; see ``find_tuned``."""
     options = tune_with or shlex.join(["--robot", name_robot(spec)])
     holds = f", where {UNNAMED} holds the robot's settings (name: {spec.name})" if UNNAMED in options.split() else ""

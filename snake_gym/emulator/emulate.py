@@ -38,7 +38,6 @@ from snake_gym.hardware.commands.calibrate import TypedLines, table
 from snake_gym.hardware.commands.options import ENDING, add_settings, read_settings
 from snake_gym.hardware.robot.key_watch import standard_input
 from snake_gym.hardware.robot.run_config import robot_of
-from snake_gym.spatial.spec import SpatialSpec
 
 _POSE_HZ = 50.0
 _LAST_PORT = 65535
@@ -275,7 +274,7 @@ class World:
             spec = getattr(self._bus.plant, "spec", None)
             positive, degrees = self._far_rad > 0.0, abs(math.degrees(self._far_rad))
             told = f"is bent to the {'right' if positive else 'left'}"
-            if isinstance(spec, SpatialSpec) and spec.axes()[self._moving] == "pitch":
+            if spec is not None and spec.axes()[self._moving] == "pitch":
                 told = f"is bent: what lies behind it is {'lower' if positive else 'higher'}"
             print(f"joint {self._moving + 1} {told}, {degrees:.0f} degrees", flush=True)
             self._told = True

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from snake_gym.config import ConfigError, require
+from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import load_named
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.robot.connection import ConnectionConfig
-from snake_gym.robot.spec import RobotSpec
-from snake_gym.spatial.spec import AnyRobot, SpatialSpec
+from snake_gym.robot.chain import ChainSpec
 
 if TYPE_CHECKING:
     from snake_gym.emulator.bus import EmulatedBus, ServoPlant
@@ -23,30 +22,24 @@ _BEYOND_LIMIT_RAD = 0.1
 """Distance of the mechanical stops beyond the joint limits, for a robot that names none [rad]."""
 
 
-def emulate(config: ConnectionConfig, spec: AnyRobot, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
+def emulate(config: ConnectionConfig, spec: ChainSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
     """Return emulated servos as calibrated, with their robot; ``clock`` None: a virtual one. Raises ConfigError."""
     from snake_gym.emulator.bus import EmulatedBus, WireFaults
     from snake_gym.emulator.servo import EmulatedServo, Imprecision
 
     told = config.emulated
-    plant_of_ours = "snake_gym.simulation.servo_plant:RobotPlant"
-    if isinstance(spec, SpatialSpec):
-        require("the emulated robot", "mujoco")
-        plant_of_ours = "snake_gym.spatial.servo_plant:SpatialPlant"
-        if not np.isfinite(spec.joint_stop_rad):
-            spec = replace(spec, joint_stop_rad=spec.joint_limit_rad + _BEYOND_LIMIT_RAD)
-    elif spec.actuator.kind == "position" and not np.isfinite(spec.joints("joint_stop_rad")).all():
-        spec = replace(spec, integrator="implicit", joint_stop_rad=spec.joint_limit_rad + _BEYOND_LIMIT_RAD)
+    if spec.actuator.kind == "position" and not np.isfinite(spec.joints("joint_stop_rad")).all():
+        spec = spec.with_stops(spec.joint_limit_rad + _BEYOND_LIMIT_RAD)
     shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None
     if shape is not None and shape.shape != (spec.n_joints,):
         raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
-    make = load_named(told.plant or plant_of_ours, "connection.emulated.plant")
+    make = load_named(told.plant or spec.servo_plant(), "connection.emulated.plant")
     try:
         plant: ServoPlant = make(spec, shape, told.head_angle_rad, told.point_xy_m)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    if told.plant is None and isinstance(spec, RobotSpec):
-        plant.is_solid = told.solid  # type: ignore[attr-defined]
+    if told.plant is None and hasattr(plant, "is_solid"):
+        plant.is_solid = told.solid
     if clock is not None:
         # The first step compiles the physics, which takes seconds: done before the servos' time runs.
         one = np.ones(spec.n_joints)
@@ -68,7 +61,7 @@ def emulate(config: ConnectionConfig, spec: AnyRobot, calibration: Calibration, 
 class EmulatedRobot:
     """Emulated robot in this process, behind the port ``memory`` or ``pty`` of a connection. Raises ConfigError."""
 
-    def __init__(self, config: ConnectionConfig, spec: AnyRobot, calibration: Calibration) -> None:
+    def __init__(self, config: ConnectionConfig, spec: ChainSpec, calibration: Calibration) -> None:
         from snake_gym.emulator.port import EmulatedPort
 
         is_terminal = config.port == "pty"

@@ -26,12 +26,12 @@ from snake_gym.interface.observer import Observer
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Measurement, tracked_point
+from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import check_codes
 from snake_gym.simulation.faults import JointFault, draw_faults
 from snake_gym.simulation.live_faults import break_joint, end_faults
 from snake_gym.simulation.randomisation import DrawnQuantities
-from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.costs import Costs
 from snake_gym.tasks.privileged import PrivilegedLayout, Truth
@@ -70,7 +70,7 @@ class SnakeCore:
         self.n_steps = config.n_steps(self.spec)
         self.task: Task = config.make_task(self.spec, n_worlds)
         self._checks_task = not type(self.task).__module__.startswith("snake_gym.")
-        self.robot: SimulatedRobot = config.make_robot(self.spec, n_worlds, self.task)
+        self.robot: Robot = config.make_robot(self.spec, n_worlds, self.task)
         self.robot.allow_faults(config.faults.present_kinds)
         self.task.robot = self.robot
         self.costs = Costs(config.costs, self.robot) if config.costs.names else None
@@ -354,7 +354,6 @@ class SnakeCore:
         beside = {} if beside is None else beside
         own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}
         write_state(own, state, at_first, self._check_kinds)
-        self.robot.allow_faults(self.robot.fault_names())
         self.robot.restored()
         if self.randomisation is not None:
             self.randomisation.restored()

@@ -17,8 +17,8 @@ from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds, read_settin
 from snake_gym.envs.core import POLICY, PRIVILEGED, Observations, SnakeCore, pick
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.interface.observations import BOUND
+from snake_gym.plugins import load_object
 from snake_gym.registry import DEFAULT_ENV
-from snake_gym.spatial.spec import SpatialSpec
 from snake_gym.tasks.task import EnvConfig
 
 MAX_ENVS = 1_000_000
@@ -35,15 +35,8 @@ def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Space[Any], gym.spaces.Bo
 
 
 def make_view(core: SnakeCore, world: int, mode: str) -> Any:
-    """Return the view of one world, with ``draw`` and ``close``: MuJoCo's of a spatial robot, else ours."""
-    spec: Any = core.spec
-    if isinstance(spec, SpatialSpec):
-        from snake_gym.spatial.frames import SpatialView
-
-        return SpatialView(core.robot, world, mode, lambda: core.task.targets_xy[world])
-    from snake_gym.render.frames import WorldView
-
-    return WorldView(core, world, mode)  # type: ignore[arg-type]  # the shells have checked the mode
+    """Return the view of one world, with ``draw`` and ``close``, that its robot names."""
+    return load_object(core.spec.view, "view")(core, world, mode)
 
 
 class SnakeVectorEnv(TellsItsSeed, VectorEnv[Any, Any, Any]):

@@ -23,22 +23,18 @@ import numpy as np
 from snake_gym.config import ConfigError
 from snake_gym.config.settings import NonNegative, Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
-from snake_gym.controllers.base import Controller, ControllerState, check_mirror
+from snake_gym.controllers.base import CONTROLLERS, Controller, ControllerState, check_mirror
 from snake_gym.controllers.speed_hold import PACE, SpeedHold
 from snake_gym.interface.mirror import SAME, TURNED, Reflection, find_reflection
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
-from snake_gym.spatial.spec import SpatialSpec
 
 ActionKind = Literal["joint_reference", "residual", "gait"]
 GAIT_ACTIONS = ("amplitude", "frequency", "phase_shift", "offset")
 TOLD = ("reverse", "fault_kind", "mode")
 """State of a controller underneath that policies may see, if it has it: 1 where the tail leads (W,), the codes of the
 faults that it suspects (W, J), and the number of its mode (W,)."""
-
-OWN_ACTIONS = ("multimodal",)
-"""Controllers with ``gait_actions``, the names of A actions by which a policy sets their gait, and ``take_action``."""
 
 
 class ActionConfig(Settings):
@@ -82,15 +78,15 @@ class ActionDecoder:
         self.config = config
         self.spec = spec
         self.controller: Controller | None = None
-        if config.kind == "residual" or (config.kind == "gait" and config.controller.get("kind") in OWN_ACTIONS):
+        kind, default = config.controller.get("kind"), spec.default_controller["kind"]
+        if config.kind == "residual" or (config.kind == "gait" and hasattr(CONTROLLERS.get(str(kind)), "gait_actions")):
             self.controller = make_controller(config.controller, spec, where="env.action.controller")
-        if config.kind == "gait" and isinstance(spec, SpatialSpec) and self.controller is None:
-            told = config.controller.get("kind")
-            raise ConfigError(f"env.action.controller is {told} with kind gait; expected multimodal for {spec.name}")
+        elif config.kind == "gait" and hasattr(CONTROLLERS[default], "gait_actions"):
+            raise ConfigError(f"env.action.controller is {kind} with kind gait; expected {default} for {spec.name}")
         self.own_actions: tuple[str, ...] = ()
         """Names of the actions of a controller that has its own; none: the actions are ours."""
         if config.kind == "gait" and self.controller is not None:
-            self.own_actions = self.controller.gait_actions  # type: ignore[attr-defined]  # OWN_ACTIONS have them
+            self.own_actions = self.controller.gait_actions  # type: ignore[attr-defined]
         self.speed_hold: SpeedHold | None = None
         if holds_speed and self.controller is not None:
             settings = getattr(self.controller, "config", None)

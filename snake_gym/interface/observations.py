@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pydantic
@@ -26,17 +26,14 @@ from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED
 from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
 from snake_gym.plugins import check_numbers, choose_registered, describe_failure, is_again
 from snake_gym.registry import TASKS, find_task
+from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.robot.measurement import (
     Goal,
     Measurement,
-    centre_offset,
-    link_angles,
     mean_angle,
     tracked_point,
     turn_back,
 )
-from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.spatial.spec import SpatialSpec
 
 BOUND = 10.0
 NEAR_M = 2.0
@@ -91,7 +88,7 @@ class OfRobot(Protocol):
     """Whatever knows its robot: a layout of observations, or a truth."""
 
     @property
-    def spec(self) -> RobotSpec: ...
+    def spec(self) -> ChainSpec: ...
 
 
 Values = TypeVar("Values", bound=Callable[[Seen], FloatArray])
@@ -213,7 +210,7 @@ class ObservationLayout:
 
     def __init__(
         self,
-        spec: RobotSpec,
+        spec: ChainSpec,
         n_actions: int,
         has_phase: bool,
         point: str,
@@ -333,20 +330,7 @@ class ObservationLayout:
         at_rest = [0.0] * self.spec.n_joints
         error, distance = read("heading_error", 0.0, 1.0), read("distance", 1.0)
         bearing = -np.arctan2(error[:, 0], error[:, 1])
-        zero = np.zeros((n_worlds, 2))
-        pose = (zero, np.zeros(n_worlds), np.ones(n_worlds, bool), zero)
-        sample = Measurement(read("joint_angle", *at_rest), read("joint_rate", *at_rest), *pose)
-        if is_spatial(self):
-            still = np.zeros(n_worlds)
-            sample = sample._replace(heading=still, head_up_h=np.tile([0.0, 0.0, 1.0], (n_worlds, 1)), head_z_w=still)
-            target = distance * np.stack([np.cos(bearing), np.sin(bearing)], axis=1)
-            return sample, Goal(target, np.ones(n_worlds, bool))
-        sample = sample._replace(head_angle=-mean_angle(sample))
-        centre = centre_offset(self.spec, link_angles(sample))
-        if self.point == "head":
-            sample = sample._replace(centre_xy_w=centre)
-        else:
-            sample = sample._replace(head_xy_w=-centre)
+        sample = self.spec.at_origin(read("joint_angle", *at_rest), read("joint_rate", *at_rest), self.point)
         target = distance * np.stack([np.cos(bearing), np.sin(bearing)], axis=1)
         if "contact_force" in self.fields:
             force = self.read(obs, "contact_force").reshape(n_worlds, self.spec.n_links, 2)
@@ -385,12 +369,6 @@ def _own_values(name: str, seen: Seen, shape: tuple[int, int]) -> FloatArray:
 def n_joints(of: OfRobot) -> int:
     """Return the number of joints of a layout's robot, or of a truth's."""
     return of.spec.n_joints
-
-
-def is_spatial(of: OfRobot) -> bool:
-    """Return True for a layout of a spatial robot."""
-    spec: Any = of.spec
-    return isinstance(spec, SpatialSpec)
 
 
 def rate_scale(of: OfRobot) -> float:

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.interface.observations import ObservationLayout
+from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.robot.measurement import Goal, Measurement, mean_angle, tracked_point
-from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
 class BodyMotion:
@@ -29,7 +29,7 @@ class BodyMotion:
     While the pose is lost it stays what it was; then it is the mean over the time without a pose.
     """
 
-    def __init__(self, spec: RobotSpec, n_worlds: int) -> None:
+    def __init__(self, spec: ChainSpec, n_worlds: int) -> None:
         self._spec = spec
         self.velocity: FloatArray = np.zeros((n_worlds, 3))
         """(W, 3) [m/s, m/s, rad/s] of centre of mass and mean link angle, world frame."""

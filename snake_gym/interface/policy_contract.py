@@ -20,8 +20,8 @@ from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_ac
 from snake_gym.interface.actor_network import FrozenNormaliser, Layer
 from snake_gym.interface.observations import BOUND, Field, ObservationLayout
 from snake_gym.registry import check_env_id
-from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.spatial.spec import SpatialSpec
+from snake_gym.robot.catalogue import load_any_robot
+from snake_gym.robot.chain import ChainSpec, FloatArray
 
 FORMAT: Final = "snake_gym policy file 2"
 MAX_TOLERANCE = 1e-4
@@ -53,7 +53,7 @@ class ObservationContract(Settings):
     history: Annotated[int, pydantic.Field(ge=1, le=64)] = 1
     """Control steps that an observation shows, the newest first."""
 
-    def make_layout(self, spec: RobotSpec, decoder: ActionDecoder) -> ObservationLayout:
+    def make_layout(self, spec: ChainSpec, decoder: ActionDecoder) -> ObservationLayout:
         """The layout of this contract. Raises ValueError unless it is the one that the table describes."""
         layout = ObservationLayout(
             spec, decoder.size, decoder.has_phase, self.tracked_point, self.reveal_faults, self.contact_limit_n,
@@ -83,7 +83,7 @@ class ActionContract:
     entries: tuple[dict[str, str], ...]
     """Name, range and unit of what each action asks for."""
 
-    def make_decoder(self, spec: RobotSpec) -> ActionDecoder:
+    def make_decoder(self, spec: ChainSpec) -> ActionDecoder:
         """The decoder of this contract."""
         return ActionDecoder(self.settings, spec)
 
@@ -141,7 +141,7 @@ class PolicyContract(Settings):
     format: Literal["snake_gym policy file 2"]
     name: str
     weights: WeightsFile
-    robot: RobotSpec | SpatialSpec
+    robot: Annotated[ChainSpec, pydantic.PlainValidator(load_any_robot)]
     """The robot it was trained on, every setting written out."""
     control_dt_s: float
     """Time between two actions [s]."""

@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,8 @@ from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.interface.policy_contract import PolicyContract, golden_references, parse_contract
-from snake_gym.robot.spec import RobotSpec
-from snake_gym.spatial.spec import AnyRobot, load_any_robot
+from snake_gym.robot.catalogue import load_any_robot
+from snake_gym.robot.chain import ChainSpec
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Box
@@ -48,7 +48,7 @@ class FilePolicy:
         self.path = path
         """The contract's file."""
         self.name = contract.name
-        self.spec: RobotSpec = cast(RobotSpec, contract.robot)
+        self.spec = contract.robot
         """The robot it was trained on."""
         self.env_id = contract.env.id
         """Registered name of the env it was trained in."""
@@ -116,7 +116,7 @@ class FilePolicy:
         action, after = self._network.advance(seen, before)
         return (action[0], after[0]) if obs.ndim == 1 else (action, after)
 
-    def check_robot(self, robot: str | Mapping[str, Any] | AnyRobot) -> None:
+    def check_robot(self, robot: str | Mapping[str, Any] | ChainSpec) -> None:
         """Raise ConfigError if the policy's actions make no sense on ``robot``: other joints, or another timing.
 
         Masses, friction and limits may differ: observations and actions keep the scales of ``spec``.
@@ -141,7 +141,7 @@ class FilePolicy:
         _check_close("joint references", references, np.array(golden.references), golden.reference_tolerance_rad)
 
 
-def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | AnyRobot | None = None) -> FilePolicy:
+def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | ChainSpec | None = None) -> FilePolicy:
     """The policy under a path: the contract or its folder, a run of ``train`` (its best policy), or a checkpoint of
     one.
 

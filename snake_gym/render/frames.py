@@ -23,7 +23,7 @@ from snake_gym.render import palette
 from snake_gym.render.palette import blend, rgb
 from snake_gym.render.sketch import Camera, Sketch
 from snake_gym.render.surroundings import Surroundings, draw_above, draw_below, surroundings_at
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.chain import ChainSpec, FloatArray
 
 RenderMode = Literal["rgb_array", "human"]
 
@@ -47,7 +47,7 @@ class FrameRenderer:
     """
 
     def __init__(
-        self, spec: RobotSpec, mode: RenderMode = "rgb_array", size: tuple[int, int] = (640, 480),
+        self, spec: ChainSpec, mode: RenderMode = "rgb_array", size: tuple[int, int] = (640, 480),
         fps: float | None = None, head_colour: str = palette.BLUE,
     ) -> None:  # fmt: skip
         self.mode = choose(mode, get_args(RenderMode), "render_mode")

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.envs.recording import RecordedBody, RecordedSurroundings, Recording
+from snake_gym.envs.recording import RecordedSurroundings, Recording
 from snake_gym.render.palette import fault_colours, fault_name, policy_colours
 from snake_gym.render.surroundings import force_arrows, outline
-from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.spatial.kinematics import quaternion_of, rotation_of
-from snake_gym.spatial.spec import Triple
+from snake_gym.robot.chain import ChainSpec
+from snake_gym.robot.recorded_body import RecordedBody
+from snake_gym.robot.spec import FloatArray
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -85,7 +85,7 @@ def _policy(recording: Recording, colour: str) -> dict[str, Any]:
     return data if recording.around is None else {**data, "around": _surroundings(recording.around, recording.spec)}
 
 
-def _limits(spec: RobotSpec) -> list[int | None]:
+def _limits(spec: ChainSpec) -> list[int | None]:
     return _finite(np.minimum(spec.joint_limit_rad, spec.joints("joint_stop_rad")))
 
 
@@ -103,26 +103,14 @@ def _body(body: RecordedBody) -> dict[str, Any]:
         "axis": list(body.joint_axis),
         "section_mm": _whole(body.section_m),
         "rounded": body.rounded,
-        "tilt": list(ground.tilt),
         "heights_mm": None if ground.heights_m is None else _whole(ground.heights_m),
         "size_mm": _whole(ground.size_m),
         "middle_mm": _whole(ground.middle_m),
-        "boxes": [_rounded(*box.middle, *_quaternion(box.turn), *box.half_size) for box in ground.boxes],
-        "poles": [
-            _rounded(*pole.middle, *_quaternion(pole.turn), pole.radius, pole.half_length) for pole in ground.poles
-        ],
+        "poles_mm": [_whole([*pole.middle, pole.radius, pole.half_length]) for pole in ground.poles],
     }
 
 
-def _quaternion(turn: Triple) -> list[float]:
-    return quaternion_of(rotation_of(*turn)).tolist()
-
-
-def _rounded(*numbers: float) -> list[float]:
-    return np.round(numbers, 4).tolist()
-
-
-def _surroundings(around: RecordedSurroundings, spec: RobotSpec) -> dict[str, Any]:
+def _surroundings(around: RecordedSurroundings, spec: ChainSpec) -> dict[str, Any]:
     bars, polygons = outline(around.features)
     return {
         "bars_mm": [_whole([*start, *end, radius]) for start, end, radius in bars],

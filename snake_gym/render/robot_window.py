@@ -14,7 +14,7 @@ from snake_gym.render.frames import FrameRenderer, load_pygame
 from snake_gym.render.palette import blend, rgb
 from snake_gym.render.sketch import Sketch
 from snake_gym.render.surroundings import Surroundings
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.chain import ChainSpec, FloatArray
 
 SIZE = (960, 720)
 FPS = 30
@@ -23,7 +23,7 @@ FPS = 30
 class RobotWindow:
     """Window on one robot. Raises ConfigError where pygame or a display is missing."""
 
-    def __init__(self, spec: RobotSpec, title: str = "snake_gym") -> None:
+    def __init__(self, spec: ChainSpec, title: str = "snake_gym") -> None:
         self.pygame = load_pygame()
         self._renderer = FrameRenderer(spec, "human", SIZE)
         self.camera, self._window = self._renderer.camera, self._renderer.window

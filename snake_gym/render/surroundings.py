@@ -11,7 +11,8 @@ from snake_gym.envs.recording import RecordedSurroundings
 from snake_gym.render import palette
 from snake_gym.render.palette import blend
 from snake_gym.render.sketch import Sketch
-from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
+from snake_gym.robot.chain import ChainSpec, FloatArray
+from snake_gym.robot.spec import GRAVITY_M_S2
 
 _ARROW_LENGTHS = 2.0
 """Length of the arrow of a very large force, in links."""
@@ -40,7 +41,7 @@ class Surroundings(NamedTuple):
 
 
 def surroundings_at(
-    recorded: RecordedSurroundings, moment: int, head_xy: FloatArray, head_angle: float, spec: RobotSpec
+    recorded: RecordedSurroundings, moment: int, head_xy: FloatArray, head_angle: float, spec: ChainSpec
 ) -> Surroundings:
     """Return one moment of a recording; head_xy (2,) [m] and head_angle [rad] are those of the head link then."""
     distance = recorded.range_m[moment]
@@ -51,7 +52,7 @@ def surroundings_at(
     return Surroundings(recorded.features, recorded.route_xy, recorded.aim_xy[moment], head_xy, ends, met, arrows)
 
 
-def force_arrows(force: FloatArray, spec: RobotSpec) -> FloatArray:
+def force_arrows(force: FloatArray, spec: ChainSpec) -> FloatArray:
     """Return arrows (..., N, 2) [m] for forces (..., N, 2) [N]: in proportion if small, and limited in length."""
     size = np.hypot(force[..., 0], force[..., 1])[..., None]
     half = _HALF_WEIGHT * GRAVITY_M_S2 * float(spec.links("link_mass_kg").sum())

@@ -10,34 +10,58 @@ from pathlib import Path
 from typing import Any
 
 from snake_gym.config import ConfigError, build, choose, differences, find_config, load_yaml, merge, to_dict
-from snake_gym.config.errors import hint
+from snake_gym.config.errors import hint, join
+from snake_gym.plugins import load_object
+from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.presets import PRESETS
 from snake_gym.robot.spec import RobotSpec
 
 _FILE_SUFFIXES = (".yaml", ".yml")
+KINDS = {"spatial": "snake_gym.spatial.spec:SpatialSpec"}
+"""What ``chain`` of a robot's settings may be -> class of the settings, ``module:NAME``; without it, a RobotSpec."""
 UNNAMED = "ROBOT.yaml"
 """Stands, in commands for people, for a robot in a file unknown."""
 
 
-def load_robot(robot: str | os.PathLike[str] | Mapping[str, Any] | RobotSpec, where: str = "robot") -> RobotSpec:
-    """Return the robot that ``robot`` describes.
+def load_any_robot(
+    robot: str | os.PathLike[str] | Mapping[str, Any] | ChainSpec,
+    overrides: Mapping[str, Any] | None = None,
+    where: str = "robot",
+) -> ChainSpec:
+    """Return the robot that ``robot`` describes, with ``overrides`` of its settings.
 
     ``robot`` is a preset's name (``resilient``), the path of a YAML file (it ends in .yaml or .yml, or holds a slash),
-    a mapping of ``RobotSpec`` settings, or a finished ``RobotSpec``. A mapping or file may hold ``preset: name``: its
-    other settings then override that preset's. Raises ConfigError, whose message starts from ``where``.
+    a mapping of settings, or a finished specification. A mapping or file is of a planar robot, or of another kind where
+    it holds ``chain: kind``. That of a planar one may hold ``preset: name``: its other settings then override that
+    preset's. Raises ConfigError, whose message starts from ``where``.
     """
-    if isinstance(robot, RobotSpec):
-        return robot
-    if isinstance(robot, Mapping):
-        return _build_robot(robot, where)
-    if not isinstance(robot, (str, os.PathLike)):
+    if isinstance(robot, ChainSpec):
+        spec = robot
+    elif isinstance(robot, Mapping):
+        spec = _build_robot(robot, where)
+    elif not isinstance(robot, (str, os.PathLike)):
         raise ConfigError(f"{where} is {robot!r}; expected {_expected()}, or a group of robot settings")
-    name = os.fspath(robot)
-    if name in PRESETS:
-        return PRESETS[name]
-    if name.endswith(_FILE_SUFFIXES) or os.sep in name:
-        return _build_robot({"name": Path(name).stem, **load_yaml(name)}, name)
-    raise ConfigError(f"{where} is {name!r}; expected {_expected()}{hint(name, PRESETS)}")
+    elif (name := os.fspath(robot)) in PRESETS:
+        spec = PRESETS[name]
+    elif name.endswith(_FILE_SUFFIXES) or os.sep in name:
+        spec = _build_robot({"name": Path(name).stem, **load_yaml(name)}, name)
+    else:
+        raise ConfigError(f"{where} is {name!r}; expected {_expected()}{hint(name, PRESETS)}")
+    return build(type(spec), merge(to_dict(spec), overrides), where) if overrides else spec
+
+
+def load_robot(robot: str | os.PathLike[str] | Mapping[str, Any] | ChainSpec, where: str = "robot") -> RobotSpec:
+    """Return the planar robot that ``robot`` describes, see ``load_any_robot``. Raises ConfigError for another."""
+    spec = load_any_robot(robot, where=where)
+    if not isinstance(spec, RobotSpec):
+        raise ConfigError(f"{where} is {spec.name}, a spatial robot; expected a planar one, or another env")
+    return spec
+
+
+def find_kind(kind: str) -> type[ChainSpec]:
+    """Return the class of the settings of robots with this ``chain``."""
+    found: type[ChainSpec] = load_object(KINDS[kind], f"chain {kind}")
+    return found
 
 
 def name_robot(spec: object) -> str:
@@ -47,7 +71,7 @@ def name_robot(spec: object) -> str:
         return name
     for path in (Path("configs", "robot", f"{name}.yaml"), Path(f"{name}.yaml")):
         with contextlib.suppress(ConfigError):
-            if find_config(path).is_file() and load_robot(path) == spec:
+            if find_config(path).is_file() and load_any_robot(path) == spec:
                 return str(path)
     return UNNAMED
 
@@ -56,13 +80,10 @@ def _expected() -> str:
     return f"a preset ({', '.join(PRESETS)}) or the path of a YAML file"
 
 
-def _build_robot(settings: Mapping[str, Any], where: str) -> RobotSpec:
+def _build_robot(settings: Mapping[str, Any], where: str) -> ChainSpec:
     overrides = dict(settings)
-    if overrides.get("chain") == "spatial":
-        raise ConfigError(
-            f"{where} is a spatial robot; expected a planar one, or an env of spatial robots "
-            "(SnakeGym/SpatialWaypoints-v0, SnakeGym/Terrain-v0)"
-        )
+    if "chain" in overrides:
+        return build(find_kind(choose(overrides["chain"], KINDS, join(where, "chain"))), overrides, where)
     preset = overrides.pop("preset", None)
     if preset is None:
         return build(RobotSpec, overrides, where)

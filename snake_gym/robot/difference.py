@@ -7,7 +7,7 @@ from typing import Any
 
 from snake_gym.config import to_dict
 from snake_gym.robot.catalogue import changed_settings
-from snake_gym.spatial.spec import AnyRobot
+from snake_gym.robot.chain import ChainSpec
 
 _SHOWN_FIRST = ("control_dt_s", "actuator.kind")
 _MOST_SHOWN = 4
@@ -23,7 +23,7 @@ def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str
     return shown + (f" and {len(changed) - _MOST_SHOWN} more" if len(changed) > _MOST_SHOWN else "")
 
 
-def robot_note(own: AnyRobot, here: AnyRobot, made: str = "trained") -> str | None:
+def robot_note(own: ChainSpec, here: ChainSpec, made: str = "trained") -> str | None:
     """Return the differences of the robot ``here`` from ``own``, which a policy or gait was made for; None if none."""
     shown = describe_changes(to_dict(own), to_dict(here))
     if shown is None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import choose
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.chain import ChainSpec, FloatArray
 
 POINTS = ("centre", "head")
 """Points of a robot that can be tracked: its centre of mass, the centre of its head link."""
@@ -40,7 +40,7 @@ class Measurement(NamedTuple):
     """Mask of joints failed now (W, J) where the env reveals them (``faults.reveal``), else None."""
     heading: FloatArray | None = None
     """Horizontal direction of the body (W,) [rad] of a spatial robot, derived from pose and joint angles
-    (``spatial_kinematics.posture``); None: a planar robot, see ``mean_angle``."""
+    (``spatial.kinematics.posture``); None: a planar robot, see ``mean_angle``."""
     head_up_h: FloatArray | None = None
     """Direction of the vertical (W, 3) in the base frame, from the inertial sensor; None: a planar robot."""
     head_z_w: FloatArray | None = None
@@ -90,7 +90,7 @@ def head_angle_for(joint_angle: FloatArray, heading: FloatArray) -> FloatArray:
     return heading - (joint_angle * share).sum(axis=1)
 
 
-def centre_offset(spec: RobotSpec, theta: FloatArray) -> FloatArray:
+def centre_offset(spec: ChainSpec, theta: FloatArray) -> FloatArray:
     """Return centre of mass minus head-link centre (W, 2) [m], world frame, for link angles theta (W, N).
 
     Going tailwards from the head, ``p_i = p_{i+1} - l_i t_i - l_{i+1} t_{i+1}`` (sibilska2022, eq. 3); summed with the
@@ -125,7 +125,7 @@ def turn_back(xy_w: FloatArray, angle: FloatArray) -> FloatArray:
     return np.stack([cos * xy_w[:, 0] + sin * xy_w[:, 1], cos * xy_w[:, 1] - sin * xy_w[:, 0]], axis=1)
 
 
-def tracked_point(spec: RobotSpec, measurement: Measurement, point: str) -> FloatArray:
+def tracked_point(spec: ChainSpec, measurement: Measurement, point: str) -> FloatArray:
     """Return the measured position (W, 2) [m] of ``point``: "head" (its centre) or "centre" (of mass, nominal)."""
     if point == "head":
         return measurement.head_xy_w

@@ -12,10 +12,9 @@ import math
 import re
 from dataclasses import field, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from snake_gym.config.errors import show
@@ -28,13 +27,14 @@ from snake_gym.robot.actuator_spec import (
     NonNegativePerJoint,
     check_actuator,
 )
+from snake_gym.robot.chain import MAX_SUBSTEPS, ChainSpec, FloatArray
+from snake_gym.robot.measurement import Measurement, centre_offset, link_angles, mean_angle
 
 __all__ = [
     "GRAVITY_M_S2", "MAX_LINKS", "ActuatorKind", "ActuatorSpec", "ContactSpec", "FloatArray", "FrictionSpec",
     "MuscleSpec", "RobotSpec",
 ]  # fmt: skip
 
-FloatArray = NDArray[np.float64]
 PositivePerLink = Positive | tuple[Positive, ...]
 NonNegativePerLink = NonNegative | tuple[NonNegative, ...]
 BackwardFactor = Annotated[float, Field(ge=0.01, le=100.0)]
@@ -46,8 +46,6 @@ ContactModel = Literal["stiff", "rigid"]
 MAX_LINKS = 256
 HalfLength = Annotated[float, Field(ge=1e-6, le=1e3)]
 Radius = Annotated[float, Field(ge=0.0, le=1e3)]
-MAX_SUBSTEPS = 100_000
-"""Most physics steps of one control step: about a second of computing time."""
 GRAVITY_M_S2 = 9.81
 
 
@@ -121,7 +119,7 @@ def check_name(name: str) -> None:
         raise ValueError(f"name is {show(name)}; expected letters, digits, spaces and _ . -, a letter or digit first")
 
 
-class RobotSpec(Settings):
+class RobotSpec(ChainSpec):
     """Planar chain of rigid links with one actuated joint between neighbours."""
 
     name: str = "snake"
@@ -275,27 +273,9 @@ class RobotSpec(Settings):
             f"robot.sim_dt_s is {self.step_s:g}; without it, it would be {chosen:.3g}: ways may be off by more than 5 %"
         )
 
-    def _get(self, path: str) -> Any:
-        value: Any = self
-        for part in path.split("."):
-            value = getattr(value, part)
-        return value
-
-    def _expand(self, path: str, n: int, what: str) -> FloatArray:
-        value = np.asarray(self._get(path), dtype=np.float64)
-        if value.ndim == 0:
-            return np.full(n, float(value))
-        if value.shape != (n,):
-            raise ValueError(f"robot.{path} has {value.size} numbers; expected one, or {n} (one for each {what})")
-        return value.copy()
-
     def links(self, path: str) -> FloatArray:
         """Return the per-link field ``path`` (dotted) as an array (N,)."""
         return self._expand(path, self.n_links, "link")
-
-    def joints(self, path: str) -> FloatArray:
-        """Return the per-joint field ``path`` (dotted) as an array (J,)."""
-        return self._expand(path, self.n_joints, "joint")
 
     def inertia(self) -> FloatArray:
         """Return the moment of inertia of each link about its centre (N,) [kg m^2]."""
@@ -345,19 +325,17 @@ class RobotSpec(Settings):
         """Length of the stretched robot [m]."""
         return float(2.0 * self.links("link_half_length_m").sum())
 
-    @property
-    def n_substeps(self) -> int:
-        """Physics steps per control step; raises unless control_dt / sim_dt is an integer."""
-        ratio = self.control_dt_s / self.step_s
-        if ratio > MAX_SUBSTEPS:
-            raise ValueError(
-                f"robot.control_dt_s / robot.sim_dt_s is {ratio:.6g}; expected at most {MAX_SUBSTEPS} (sim_dt_s at "
-                f"least {self.control_dt_s / MAX_SUBSTEPS:g})"
-            )
-        n = round(ratio)
-        if n < 1 or abs(ratio - n) > 1e-9 * ratio:
-            raise ValueError(
-                f"robot.control_dt_s / robot.sim_dt_s is {ratio:.6g}; expected an integer "
-                f"(nearest: sim_dt_s = {self.control_dt_s / max(n, 1):.6g})"
-            )
-        return n
+    def with_stops(self, stop_rad: float) -> Self:
+        return replace(self, integrator="implicit", joint_stop_rad=stop_rad)
+
+    def locate(self, measurement: Measurement, up_h: FloatArray | None = None, z_w: float | None = None) -> Measurement:
+        centre = measurement.head_xy_w + centre_offset(self, link_angles(measurement))
+        return measurement._replace(centre_xy_w=centre)
+
+    def at_origin(self, joint_angle: FloatArray, joint_rate: FloatArray, point: str) -> Measurement:
+        n_worlds = len(joint_angle)
+        zero, valid = np.zeros((n_worlds, 2)), np.ones(n_worlds, bool)
+        sample = Measurement(joint_angle, joint_rate, zero, np.zeros(n_worlds), valid, zero)
+        sample = sample._replace(head_angle=-mean_angle(sample))
+        centre = centre_offset(self, link_angles(sample))
+        return sample._replace(centre_xy_w=centre) if point == "head" else sample._replace(head_xy_w=-centre)

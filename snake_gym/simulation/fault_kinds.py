@@ -18,6 +18,7 @@ from snake_gym.config.errors import show
 from snake_gym.physics.faults import FAULT_CODES, FREE, HEALTHY, SLOW, WEAK, acting, hash_number
 from snake_gym.physics.state import ChainState, FaultState
 from snake_gym.plugins import check_numbers, is_again
+from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 JOINT_KINDS = ["locked", "free", "weak", "slow", "offset", "slipped"]
@@ -272,7 +273,7 @@ def _check_effect(effect: FaultEffect, name: str, n: int) -> None:
             raise ConfigError(f"{what} is {wrong[0]:g}; expected {expected}")
 
 
-def has_speed_limit(spec: RobotSpec) -> bool:
+def has_speed_limit(spec: ChainSpec) -> bool:
     """Return True if the robot has a speed limit that a fault can lower."""
     is_servo = spec.actuator.kind in ("position", "torque")
     limited = is_servo and bool(np.isfinite(spec.joints("actuator.speed_limit_rad_s")).all())

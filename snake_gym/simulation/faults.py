@@ -31,11 +31,10 @@ from snake_gym.config.settings import Angle, Count, Limit, NonNegative, Positive
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.plugins import choose_registered
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.simulation import servo_faults as servo_faults  # registers its kinds
 from snake_gym.simulation.fault_kinds import JOINT_KINDS, REGISTERED, Spread, has_speed_limit
 from snake_gym.simulation.streams import RandomStreams
-from snake_gym.spatial.spec import SpatialSpec
 
 EncoderFaultKind = Literal["dead", "biased", "noisy"]
 SHORTEST_PERIOD_S = 1e-6
@@ -283,22 +282,20 @@ class FaultConfig(FaultDistribution):
         if self.events and self.joints is not None:
             raise ValueError("faults.events and faults.joints are both set; expected a list or a distribution")
 
-    def check_robot(self, spec: RobotSpec | SpatialSpec) -> None:
-        """Raise ValueError unless the robot has the joints that shall fail, and can fail in these ways.
-
-        What kinds a spatial robot can have says its simulation (``allow_faults``).
-        """
+    def check_robot(self, spec: ChainSpec) -> None:
+        """Raise ValueError unless the robot has the joints that shall fail, and can fail in these ways."""
         self.check_joints(spec.n_joints)
-        if isinstance(spec, SpatialSpec):
-            return
         kinds, where = self.present_kinds, f"faults.{'events' if self.events else 'kinds'}"
+        others = sorted(kinds - set(spec.fault_kinds or kinds))
+        if others:
+            raise ValueError(f"{where} has {others[0]}; {spec.name} can have {', '.join(spec.fault_kinds or ())}")
         if "slow" in kinds and not has_speed_limit(spec):
             raise ValueError(
                 f"{where} has slow, but {spec.name} has no speed limit to lower; "
                 "expected a position or torque servo with finite actuator.speed_limit_rad_s, or another kind of fault"
             )
         for kind in REGISTERED.values():
-            lack = kind.lacks(spec) if kind.name in kinds else ""
+            lack = kind.lacks(spec) if kind.name in kinds else ""  # type: ignore[arg-type]  # of planar robots alone
             if lack:
                 raise ValueError(
                     f"{where} has {kind.name}, but {spec.name} has no {lack}; expected a robot with one, or another "

@@ -8,12 +8,12 @@ import numpy as np
 
 from snake_gym.config import ConfigError
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
+from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.faults import FaultConfig, JointFault, ends
-from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 
-def break_joint(robot: SimulatedRobot, world: int, fault: JointFault, command: FloatArray) -> None:
+def break_joint(robot: Robot, world: int, fault: JointFault, command: FloatArray) -> None:
     """Give a joint of one world this fault, instead of those that it has; ranges give their middle.
 
     ``command`` (J,) [rad]: what the world's servos were commanded last, which is not kept without registered faults.
@@ -41,7 +41,7 @@ def break_joint(robot: SimulatedRobot, world: int, fault: JointFault, command: F
         getattr(faults, name)[at] = value
 
 
-def end_faults(robot: SimulatedRobot, world: int, joints: slice) -> None:
+def end_faults(robot: Robot, world: int, joints: slice) -> None:
     """End the faults of these joints of one world now; those that are to come do not come."""
     for faults in (robot.faults, robot.second_faults):
         now = robot.state.time_s[world]

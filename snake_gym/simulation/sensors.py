@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field, fields
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from snake_gym.config.settings import NonNegative, Positive, Share
 from snake_gym.obstacles.ray_casting import cast_rays
 from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY, SLACK_S
 from snake_gym.robot.measurement import Measurement, link_angles, weigh_directions
+from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.faults import (
     EncoderFaultKind,
@@ -318,13 +319,14 @@ class SensorSuite:
             streams.begin(seeds, episodes, rows)
         self.encoders.begin(seeds, episodes, rows, encoder_faults)
 
-    def measure(self, robot: SimulatedRobot, rows: Any = slice(None)) -> Measurement:
+    def measure(self, robot: Robot, rows: Any = slice(None)) -> Measurement:
         """One sample of every sensor of the worlds of ``rows`` (M of them; all by default); fresh arrays (M, ...)."""
-        sample = measure(robot, self.sensors, self.streams["sensors"], rows, self.encoders, self.errors)
+        planar = cast(SimulatedRobot, robot)
+        sample = measure(planar, self.sensors, self.streams["sensors"], rows, self.encoders, self.errors)
         if self.contact is not None:
-            sample = sample._replace(contact_force_l=self._feel(self.contact, robot, rows))
+            sample = sample._replace(contact_force_l=self._feel(self.contact, planar, rows))
         if self.range_scan is not None:
-            sample = sample._replace(range_m=self._scan(self.range_scan, robot, rows))
+            sample = sample._replace(range_m=self._scan(self.range_scan, planar, rows))
         return sample._replace(joint_failed=robot.failed_now()[rows]) if self.reveal_faults else sample
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:

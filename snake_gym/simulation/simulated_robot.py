@@ -40,6 +40,7 @@ from snake_gym.physics.state import (
     zero_state,
 )  # fmt: skip
 from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, weigh_directions
+from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
 from snake_gym.simulation.disturbances import pass_time, queue_commands
 from snake_gym.simulation.fault_kinds import (
@@ -193,7 +194,7 @@ class VaryingDelay:
         pass_time(ids, self.n_substeps, self.due)
 
 
-class SimulatedRobot:
+class SimulatedRobot(Robot):
     """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
     ``obstacles``: the obstacles of each world, read anew at every step. Raises ConfigError where there are some and the
@@ -355,7 +356,9 @@ class SimulatedRobot:
         return (state.link_angle, state.link_rate, state.centre_xy, state.centre_vel)
 
     def restored(self) -> None:
-        """Make the rest follow after ``state`` and ``faults`` were written to: nothing does."""
+        """Switch on the laws of the faults that were written to ``faults``, acting now or not."""
+        codes = np.unique(np.stack([self.faults.kind, self.second_faults.kind]))
+        self.allow_faults(name for name, code in FAULT_CODES.items() if code in codes and code != HEALTHY)
 
     def reads_truly(self) -> bool:
         """Return True if no world has a fault because of which a servo may read, or tell, another angle than its
@@ -392,11 +395,6 @@ class SimulatedRobot:
         both = (self.faults, self.second_faults)
         return np.stack([np.where(acting(faults, self.state.time_s), faults.kind, HEALTHY) for faults in both])
 
-    def acting_kind(self) -> NDArray[np.int64]:
-        """Return the kind of fault of each joint that acts at the present time (W, J), of two the first; 0: none."""
-        first, second = self.acting_kinds()
-        return np.where(first == HEALTHY, second, first)
-
     def allow_faults(self, kinds: Iterable[str]) -> None:
         """Switch on the laws that faults of these ``kinds`` need: of slips, torques, friction and backlash."""
         kinds = set(kinds)
@@ -406,11 +404,6 @@ class SimulatedRobot:
             joint_friction=self._laws.joint_friction or "joint_friction" in laws,
             imperfect=self._laws.imperfect or "imperfect" in laws,
         )
-
-    def fault_names(self) -> set[str]:
-        """Return the kinds of all faults that joints have, had or will have in the present episodes."""
-        codes = np.unique(np.stack([self.faults.kind, self.second_faults.kind]))
-        return {name for name, code in FAULT_CODES.items() if code in codes and code != HEALTHY}
 
     def has_registered_faults(self) -> bool:
         """Return True if a joint has, had or will have a fault of a registered kind: what servos do is then kept."""

@@ -10,8 +10,9 @@ import math
 from typing import Literal, NamedTuple
 
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.spatial.spec import AnyRobot, FrameSpec, SpatialSpec, Triple
+from snake_gym.spatial.spec import FrameSpec, SpatialSpec, Triple
 
+AnyRobot = RobotSpec | SpatialSpec
 ORIGIN: Triple = (0.0, 0.0, 0.0)
 ShapeKind = Literal["capsule", "cylinder", "box", "wheel"]
 
@@ -91,8 +92,14 @@ def sensor_frames(spec: AnyRobot) -> dict[str, FrameSpec]:
     return {"camera_left": spec.camera_left, "camera_right": spec.camera_right, "imu": spec.imu}
 
 
+def _motor(spec: AnyRobot, i: int, damping: float, armature: float) -> Motor:
+    """Return the servo of joint ``i`` from 0 at the tail."""
+    gains = [f"actuator.{name}" for name in ("kp", "kd", "torque_limit_nm", "speed_limit_rad_s")]
+    stop, friction, *servo = (float(spec.joints(name)[i]) for name in ("joint_stop_rad", "joint_friction_nm", *gains))
+    return Motor(i, stop, damping, friction, armature, *servo)
+
+
 def _spatial(spec: SpatialSpec) -> list[Body]:
-    actuator = {name: spec.joints(f"actuator.{name}") for name in ("kp", "kd", "torque_limit_nm", "speed_limit_rad_s")}
     length, n = spec.link_length_m, spec.n_joints
     kind: ShapeKind = "box" if spec.section == "box" else "capsule" if spec.rounded else "cylinder"
     inset = spec.radius_m if kind == "capsule" else 0.0
@@ -110,10 +117,7 @@ def _spatial(spec: SpatialSpec) -> list[Body]:
     bodies += _wheels(spec, "head", (0.0, -spec.head_length_m, 0.0), along_y=False)
     for k, axis in enumerate(spec.axes_from_head()):
         i = n - 1 - k
-        motor = Motor(
-            i, spec.joint_stop_rad, spec.joint_damping_nms_rad, spec.joint_friction_nm, spec.joint_armature_kgm2,
-            *(float(actuator[name][i]) for name in ("kp", "kd", "torque_limit_nm", "speed_limit_rad_s")),
-        )  # fmt: skip
+        motor = _motor(spec, i, spec.joint_damping_nms_rad, spec.joint_armature_kgm2)
         roll = -0.5 * math.pi if axis == "pitch" else 0.5 * math.pi if k > 0 else 0.0
         turn = (roll, 0.0, 0.5 * math.pi if k == 0 else 0.0)
         place = (0.0 if k == 0 else length, 0.0, 0.0)
@@ -160,10 +164,6 @@ def _planar(spec: RobotSpec) -> list[Body]:
     """Return a planar chain in the same frames, from the head: all joints turn about the vertical."""
     half, mass, inertia = spec.links("link_half_length_m"), spec.links("link_mass_kg"), spec.inertia()
     radius = spec.links("link_radius_m")
-    per_joint = {name: spec.joints(name) for name in ("joint_stop_rad", "joint_friction_nm")} | {
-        name: spec.joints(f"actuator.{name}") for name in ("kp", "kd", "torque_limit_nm", "speed_limit_rad_s")
-    }
-    names = ("kp", "kd", "torque_limit_nm", "speed_limit_rad_s")
     bodies = []
     for i in reversed(range(spec.n_links)):
         is_head = i == spec.n_links - 1
@@ -172,12 +172,7 @@ def _planar(spec: RobotSpec) -> list[Body]:
         core = max(2.0 * float(half[i]) - 2.0 * float(radius[i]), 1e-6)
         middle = (0.0, -float(half[i]), 0.0) if is_head else (float(half[i]), 0.0, 0.0)
         shape = Shape("capsule", core, float(radius[i]), (0.0, 0.0), middle, "y" if is_head else "x")
-        motor = None
-        if not is_head:
-            motor = Motor(
-                i, float(per_joint["joint_stop_rad"][i]), 0.0, float(per_joint["joint_friction_nm"][i]), 0.0,
-                *(float(per_joint[name][i]) for name in names),
-            )  # fmt: skip
+        motor = None if is_head else _motor(spec, i, 0.0, 0.0)
         first = i == spec.n_links - 2
         place = ORIGIN if is_head or first else (2.0 * float(half[i + 1]), 0.0, 0.0)
         bodies.append(

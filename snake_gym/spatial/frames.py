@@ -7,7 +7,6 @@ Without a screen MuJoCo needs EGL or OSMesa: set ``MUJOCO_GL=egl`` (with a drive
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import mujoco
@@ -15,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
-from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.mjcf import write_mjcf
-from snake_gym.spatial.simulation import SpatialRobot
 
+WIDTH, HEIGHT = 640, 360
 TARGET_RGBA = (0.85, 0.1, 0.1, 0.6)
 TARGET_HEIGHT_M = 0.5
 _FAILED: list[str] = []
@@ -36,33 +34,19 @@ def _open_windows() -> None:
 
 
 class SpatialView:
-    """View of one world of spatial robots, whose camera follows the robot.
+    """View of one world of a core of spatial robots; its camera follows the robot.
 
     Args:
         mode: "rgb_array": ``draw`` returns frames; "human": it shows them in MuJoCo's own viewer.
-        targets: gives the targets (K, 2) [m] to be drawn; None: there are none.
-        azimuth_deg, elevation_deg, distance_m: place of the camera beside the robot; None: by the robot's length.
     """
 
-    def __init__(
-        self,
-        robot: Any,
-        world: int,
-        mode: str = "rgb_array",
-        targets: Callable[[], FloatArray] | None = None,
-        size: tuple[int, int] = (640, 360),
-        azimuth_deg: float = 60.0,
-        elevation_deg: float = -35.0,
-        distance_m: float | None = None,
-    ) -> None:
-        if not isinstance(robot, SpatialRobot):
-            raise TypeError(f"robot is {robot!r}; expected a SpatialRobot")
-        self._robot, self._world, self._mode, self._targets = robot, world, mode, targets
+    def __init__(self, core: Any, world: int, mode: str = "rgb_array") -> None:
+        robot = core.robot
+        self._robot, self._task, self._world, self._mode = robot, core.task, world, mode
         self._model = mujoco.MjModel.from_xml_string(write_mjcf(robot.spec, robot.ground, shade=True))
         self._data = mujoco.MjData(self._model)
         self._camera = mujoco.MjvCamera()
-        self._camera.azimuth, self._camera.elevation = azimuth_deg, elevation_deg
-        self._camera.distance = distance_m or 1.1 * robot.spec.length_m
+        self._camera.azimuth, self._camera.elevation, self._camera.distance = 60.0, -35.0, 1.1 * robot.spec.length_m
         self._renderer: Any = None
         self._viewer: Any = None
         if _FAILED:
@@ -74,7 +58,7 @@ class SpatialView:
                 _open_windows()
                 self._viewer = viewer.launch_passive(self._model, self._data)
             else:
-                self._renderer = mujoco.Renderer(self._model, size[1], size[0])
+                self._renderer = mujoco.Renderer(self._model, HEIGHT, WIDTH)
         except Exception as error:  # MuJoCo raises what its graphics library raises
             _FAILED.append(
                 f"MuJoCo cannot draw here ({type(error).__name__}: {error}); expected a screen, or render_mode "
@@ -109,7 +93,7 @@ class SpatialView:
 
     def _mark(self, scene: Any) -> None:
         """Add the targets to the scene, as posts."""
-        for x, y in () if self._targets is None else self._targets():
+        for x, y in self._task.targets_xy[self._world]:
             if scene.ngeom >= scene.maxgeom:
                 return
             mujoco.mjv_initGeom(

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,11 +215,10 @@ class Multimodal(Gait):
     """
 
     spatial = True
+    modes = MODES
 
-    def __init__(self, config: MultimodalConfig, spec: Any, per_world: PerWorld | None = None) -> None:
-        if not isinstance(spec, SpatialSpec):
-            raise ValueError(f"controller multimodal is for spatial robots; {spec.name} is planar")
-        super().__init__(config, spec, per_world)  # type: ignore[arg-type]  # what a gait needs, both kinds have
+    def __init__(self, config: MultimodalConfig, spec: SpatialSpec, per_world: PerWorld | None = None) -> None:
+        super().__init__(config, spec, per_world)
         self.robot = spec
         self._weight = coupling_weights(spec)
         self._waves = [Wave(GAITS[mode], spec) for mode in MODES]
@@ -228,8 +227,7 @@ class Multimodal(Gait):
         self._waves[own] = self._own
         self._gaits = [config.gait() if i == own else GAITS[mode] for i, mode in enumerate(MODES)]
         self._yaw = np.array([axis == "yaw" for axis in spec.axes()])
-        n_steps = max(1, math.ceil(spec.control_dt_s / MAX_STEP_S - 1e-9))
-        self._n_steps = n_steps
+        self._n_steps = max(1, math.ceil(spec.control_dt_s / MAX_STEP_S - 1e-9))
 
     # --- state and changes of gait -----------------------------------------------------------------------------------
 
@@ -279,12 +277,7 @@ class Multimodal(Gait):
         self._take(state, rows, wave)
         self._set_pace(state, rows, wave, np.broadcast_to(pace, mask.shape)[rows])
         if steering_rad is not None:
-            self.steer(state, mask, steering_rad)
-
-    def steer(self, state: ControllerState, mask: NDArray[np.bool_], steering_rad: FloatArray | float) -> None:
-        """Let the yaw joints' centre go to ``steering_rad`` (a number or (W,)) in the worlds of ``mask`` (W,)."""
-        centre = np.broadcast_to(steering_rad, mask.shape)[mask]
-        state["centre_goal"][mask] = centre[:, None] * self._yaw
+            state["centre_goal"][rows] = np.broadcast_to(steering_rad, mask.shape)[rows, None] * self._yaw
 
     def _take(self, state: ControllerState, rows: NDArray[np.int64], wave: Wave) -> None:
         """Aim amplitudes and phases of the worlds ``rows`` at a gait: phases by the shorter way."""

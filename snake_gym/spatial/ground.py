@@ -1,14 +1,13 @@
-"""Grounds for spatial robots: flat, sloped, rough, stairs and gaps, a pole to climb, a pipe to crawl in.
+"""Grounds for spatial robots: flat, rough, steps and gaps, a pole to climb.
 
 Rough grounds, steps and gaps are height fields; their random numbers follow from ``seed`` alone. Everything is flat at
-height 0 within ``start_radius_m`` of the origin, where robots begin. x is the way over stairs and gaps and up slopes,
-unless they are ``around``.
+height 0 within ``start_radius_m`` of the origin, where robots begin. x is the way over steps and gaps, unless
+they are ``around``.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -16,27 +15,24 @@ from pydantic import Field
 from snake_gym.config import Settings
 from snake_gym.config.settings import Count, NonNegative, Positive
 from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
+from snake_gym.robot.recorded_body import Ground, Pole
 from snake_gym.robot.spec import FloatArray
-from snake_gym.spatial.spec import Triple
 
-GroundKind = Literal["flat", "slope", "grass", "rocks", "stairs", "steps", "gaps", "pole", "pipe"]
+GroundKind = Literal["flat", "grass", "rocks", "steps", "gaps", "pole"]
 
 
 class GroundSpec(Settings):
     """What a spatial robot moves on."""
 
     kind: GroundKind = "flat"
-    """flat; slope: it rises along x; grass: soft tufts, a smooth random field; rocks: random blocks; stairs: boxes up
-    along x; steps: terraces up and down along x, as a height field; gaps: trenches across x; pole: an upright cylinder
-    at the origin; pipe: a lying tube along x."""
+    """flat; grass: soft tufts, a smooth random field; rocks: random blocks; steps: terraces up and down along x; gaps:
+    trenches across x; pole: an upright cylinder with round ends at the origin."""
     seed: Count = 0
     """Number that the random heights of grass and rocks follow from."""
-    slope_rad: Annotated[float, Field(ge=-1.0, le=1.0)] = 0.1
-    """Angle of a slope."""
     height_m: NonNegative = 0.04
-    """Highest grass or rock; rise of a step or stair; depth of a gap."""
+    """Highest grass or rock; rise of a step; depth of a gap."""
     grain_m: Annotated[float, Field(ge=0.05, le=5.0)] = 0.25
-    """Size of tufts and blocks; depth of steps and stairs; width of a gap."""
+    """Size of tufts and blocks; depth of steps; width of a gap."""
     start_radius_m: NonNegative = 0.0
     """Distance from the origin within which a field is flat at height 0."""
     size_m: Annotated[float, Field(ge=1.0, le=100.0)] = 16.0
@@ -44,71 +40,26 @@ class GroundSpec(Settings):
     cell_m: Annotated[float, Field(ge=0.02, le=1.0)] = 0.08
     """Grid width of a height field."""
     radius_m: Positive = 0.2
-    """Radius of a pole, or the inner one of a pipe."""
+    """Radius of a pole."""
     length_m: Positive = 10.0
-    """Length of a pole or pipe."""
+    """Height of a pole."""
     around: bool = False
     """Whether steps and gaps lie in rings around the origin, across every way from it, not across x."""
-    n_staves: Annotated[int, Field(ge=6, le=64)] = 16
-    """Number of flat staves that a pipe is made of."""
 
 
-class Box(NamedTuple):
-    """Box that does not move, world frame."""
-
-    middle: Triple
-    half_size: Triple
-    turn: Triple
-
-
-class Pole(NamedTuple):
-    """Cylinder or capsule that does not move, world frame."""
-
-    middle: Triple
-    radius: float
-    half_length: float
-    turn: Triple
-    flat: bool
-    """True for a cylinder; a capsule is the quicker and smoother partner of round links."""
-
-
-class Ground(NamedTuple):
-    """Shapes of a ground."""
-
-    tilt: tuple[float, float, float, float]
-    """Quaternion of the plane, where there is one."""
-    heights_m: FloatArray | None
-    """(rows along y, columns along x) [m] of a height field; None: a plane."""
-    size_m: tuple[float, float]
-    """Sides of the height field along x and y."""
-    middle_m: tuple[float, float]
-    boxes: tuple[Box, ...]
-    poles: tuple[Pole, ...]
-    span_m: tuple[float, float] | None = None
-    """Lowest and highest height that the field may be given later; None: those that it has."""
-
-
-LEVEL = (1.0, 0.0, 0.0, 0.0)
 FIELD_KINDS = ("grass", "rocks", "steps", "gaps")
 
 
 def make_ground(ground: GroundSpec) -> Ground:
     """Return the shapes of a ground."""
-    plane = Ground(LEVEL, None, (0.0, 0.0), (0.0, 0.0), (), ())
-    if ground.kind == "slope":
-        return plane._replace(tilt=(math.cos(0.5 * ground.slope_rad), 0.0, -math.sin(0.5 * ground.slope_rad), 0.0))
     if ground.kind in FIELD_KINDS:
         side = _grid(ground)[0].shape[0]
         reach = (side - 1) * ground.cell_m
-        return plane._replace(heights_m=field_heights(ground), size_m=(reach, reach))
-    if ground.kind == "stairs":
-        return plane._replace(boxes=tuple(_stairs(ground)))
+        return Ground(field_heights(ground), (reach, reach))
     if ground.kind == "pole":
         half = 0.5 * ground.length_m
-        return plane._replace(poles=(Pole((0.0, 0.0, half), ground.radius_m, half, (0.0, 0.0, 0.0), False),))
-    if ground.kind == "pipe":
-        return plane._replace(boxes=tuple(_staves(ground)))
-    return plane
+        return Ground(poles=(Pole((0.0, 0.0, half), ground.radius_m, half),))
+    return Ground()
 
 
 def _grid(ground: GroundSpec) -> tuple[FloatArray, FloatArray]:
@@ -154,27 +105,3 @@ def _noise(x: FloatArray, y: FloatArray, seed: int) -> FloatArray:
     low = _random(i, j, seed) * (1.0 - u) + _random(i + 1.0, j, seed) * u
     high = _random(i, j + 1.0, seed) * (1.0 - u) + _random(i + 1.0, j + 1.0, seed) * u
     return low * (1.0 - v) + high * v
-
-
-def _stairs(ground: GroundSpec) -> list[Box]:
-    n = max(1, int(ground.size_m / (2.0 * ground.grain_m)))
-    begin = max(ground.start_radius_m, ground.grain_m)
-    boxes = []
-    for k in range(min(n, 24)):
-        half = 0.5 * ground.height_m * (k + 1)
-        middle = begin + (k + 0.5) * ground.grain_m
-        boxes.append(Box((middle, 0.0, half), (0.5 * ground.grain_m, 0.5 * ground.size_m, half), (0.0, 0.0, 0.0)))
-    return boxes
-
-
-def _staves(ground: GroundSpec) -> list[Box]:
-    """Return the staves of a tube along x whose lowest line lies at height 0."""
-    thick = 0.05
-    width = (ground.radius_m + thick) * math.tan(math.pi / ground.n_staves)
-    staves = []
-    for k in range(ground.n_staves):
-        angle = 2.0 * math.pi * k / ground.n_staves
-        reach = ground.radius_m + thick
-        middle = (0.0, -reach * math.sin(angle), ground.radius_m - reach * math.cos(angle))
-        staves.append(Box(middle, (0.5 * ground.length_m, width, thick), (-angle, 0.0, 0.0)))
-    return staves

@@ -12,7 +12,7 @@ import numpy as np
 
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray
-from snake_gym.spatial.spec import FrameSpec, SpatialSpec
+from snake_gym.spatial.spec import SpatialSpec
 
 
 class Frames(NamedTuple):
@@ -47,23 +47,6 @@ def joint_frames(spec: SpatialSpec, joint_angle: FloatArray) -> Frames:
         rotation[..., k, :, 0], rotation[..., k, :, 1], rotation[..., k, :, 2] = x, y, z
         origin[..., k, :] = place
     return Frames(rotation, origin)
-
-
-def fixed_frame(frame: FrameSpec) -> Frames:
-    """Return a frame fixed on the head, in the base frame B: rotation (3, 3), origin (3,)."""
-    return Frames(rotation_of(*frame.rpy_rad), np.array(frame.xyz_m, np.float64))
-
-
-def rotation_of(roll: float, pitch: float, yaw: float) -> FloatArray:
-    """Return ``Rz(yaw) Ry(pitch) Rx(roll)`` (3, 3)."""
-    (cr, sr), (cp, sp), (cy, sy) = ((np.cos(a), np.sin(a)) for a in (roll, pitch, yaw))
-    return np.array(
-        [
-            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-            [-sp, cp * sr, cp * cr],
-        ]
-    )
 
 
 def rotation_of_quaternion(quaternion: FloatArray) -> FloatArray:
@@ -172,22 +155,12 @@ def link_ends(spec: SpatialSpec, rotation: FloatArray, origin: FloatArray, joint
     return np.concatenate([(links.origin - along)[..., :1, :], links.origin + along], axis=-2)
 
 
-class Winding(NamedTuple):
-    """Pose of a robot bent to a spiral, whose axis is the world's z axis, the head at its upper end."""
+def wind_pose(spec: SpatialSpec, joint_angle: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return orientation (4,), scalar first, and origin (3,) [m] of the base frame of a robot wound around the z axis.
 
-    rotation: FloatArray
-    """(3, 3) of the base frame."""
-    origin: FloatArray
-    """(3,) [m] of the base frame; the lowest middle of a link is at height 0."""
-    radius_m: float
-    """Mean distance of the links' middles from the axis."""
-
-
-def wind_pose(spec: SpatialSpec, joint_angle: FloatArray) -> Winding:
-    """Return the pose of a robot bent by ``joint_angle`` (J,) [rad] around the world's z axis.
-
-    The spiral's axis is the direction that the links' directions lean to most evenly, through the middle of the circle
-    that fits their middles best, by least squares.
+    The robot is bent to a spiral by ``joint_angle`` (J,) [rad], the head at its upper end, the lowest middle of a link
+    at height 0. The spiral's axis is the direction that the links' directions lean to most evenly, through the middle
+    of the circle that fits their middles best, by least squares.
     """
     still = posture(spec, np.eye(3)[None], np.zeros((1, 3)), joint_angle[None])
     axes, middles = still.axis[0], still.middle[0]
@@ -201,9 +174,7 @@ def wind_pose(spec: SpatialSpec, joint_angle: FloatArray) -> Winding:
     placed = middles @ rotation.T
     system = np.column_stack([2.0 * placed[:, :2], np.ones(len(placed))])
     x, y, _ = np.linalg.lstsq(system, (placed[:, :2] ** 2).sum(axis=1), rcond=None)[0]
-    origin = -np.array([x, y, placed[:, 2].min()])
-    radius = float(np.hypot(placed[:, 0] - x, placed[:, 1] - y).mean())
-    return Winding(rotation, origin, radius)
+    return quaternion_of(rotation), -np.array([x, y, placed[:, 2].min()])
 
 
 def quaternion_of(rotation: FloatArray) -> FloatArray:

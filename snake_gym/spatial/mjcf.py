@@ -19,10 +19,11 @@ from xml.etree import ElementTree
 import numpy as np
 
 from snake_gym.config import ConfigError
+from snake_gym.robot.recorded_body import Ground
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.spatial.bodies import Body, Shape, list_bodies, sensor_frames
-from snake_gym.spatial.ground import Ground, GroundSpec, make_ground
-from snake_gym.spatial.spec import AnyRobot, SpatialSpec
+from snake_gym.spatial.bodies import AnyRobot, Body, Shape, list_bodies, sensor_frames
+from snake_gym.spatial.ground import GroundSpec, make_ground
+from snake_gym.spatial.spec import SpatialSpec
 
 Element = ElementTree.Element
 ROBOT_BIT, GROUND_BIT = "1", "2"
@@ -41,7 +42,7 @@ def write_mjcf(spec: AnyRobot, ground: GroundSpec | Ground | None = None, shade:
     _add(root, "compiler", angle="radian", eulerseq="XYZ", autolimits="true", boundmass=0.0, boundinertia=0.0)
     world = ElementTree.Element("worldbody")
     actuators, sensors, assets = (ElementTree.Element(name) for name in ("actuator", "sensor", "asset"))
-    is_spatial = isinstance(spec, SpatialSpec)
+    is_spatial = spec.in_space
     _options(root, spec)
     if shade:
         _shade(root, assets, world)
@@ -114,7 +115,7 @@ def _add(parent: Element, tag: str, **attributes: object) -> Element:
 
 
 def _options(root: Element, spec: AnyRobot) -> None:
-    is_spatial = isinstance(spec, SpatialSpec)
+    is_spatial = spec.in_space
     still = {} if is_spatial else {"gravity": (0.0, 0.0, 0.0)}
     step_s = spec.step_s if is_spatial else min(spec.step_s, LONGEST_PLANAR_STEP_S)
     solver = "CG" if isinstance(spec, SpatialSpec) and spec.solver == "cg" else "Newton"
@@ -217,7 +218,7 @@ def _lay(ground: Ground, spec: SpatialSpec, assets: Element, world: Element, sha
     colour: dict[str, object] = {"rgba": (0.55, 0.62, 0.5, 1.0)} if shade else {}
     if ground.heights_m is None:
         look: dict[str, object] = {"material": "floor"} if shade else {}
-        _add(world, "geom", name="ground", type="plane", size="50 50 1", quat=ground.tilt, **attributes, **look)
+        _add(world, "geom", name="ground", type="plane", size="50 50 1", **attributes, **look)
     else:
         heights = ground.heights_m
         low, high = ground.span_m or (float(heights.min()), float(heights.max()))
@@ -233,15 +234,10 @@ def _lay(ground: Ground, spec: SpatialSpec, assets: Element, world: Element, sha
             **attributes, **colour,
         )  # fmt: skip
     stone: dict[str, object] = {"rgba": (0.5, 0.48, 0.46, 1.0)} if shade else {}
-    for i, box in enumerate(ground.boxes):
-        _add(
-            world, "geom", name=f"box_{i + 1}", type="box", pos=box.middle, size=box.half_size,
-            quat=quaternion(*box.turn), **attributes, **stone,
-        )  # fmt: skip
     for i, pole in enumerate(ground.poles):
         _add(
-            world, "geom", name=f"pole_{i + 1}", type="cylinder" if pole.flat else "capsule", pos=pole.middle,
-            size=(pole.radius, pole.half_length), quat=quaternion(*pole.turn), **attributes, **stone,
+            world, "geom", name=f"pole_{i + 1}", type="capsule", pos=pole.middle, size=(pole.radius, pole.half_length),
+            **attributes, **stone,
         )  # fmt: skip
 
 

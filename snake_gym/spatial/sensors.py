@@ -7,20 +7,23 @@ vertical. Body heading and centre of mass follow from the measured pose and angl
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from snake_gym.robot.measurement import Measurement
+from snake_gym.robot.protocol import Robot
 from snake_gym.simulation.sensors import SensorSuite
 from snake_gym.spatial.kinematics import posture, rotation_of_quaternion
+from snake_gym.spatial.simulation import SpatialRobot
 
 
 class SpatialSensors(SensorSuite):
     """Sensors of W spatial robots; noise, resolution and faults of encoders as of planar ones."""
 
-    def measure(self, robot: Any, rows: Any = slice(None)) -> Measurement:
+    def measure(self, robot: Robot, rows: Any = slice(None)) -> Measurement:
         """One sample of every sensor of the worlds of ``rows`` (M of them; all by default); fresh arrays (M, ...)."""
+        robot = cast(SpatialRobot, robot)
         config, n_joints = self.sensors, robot.spec.n_joints
         angle, rate = robot.joint_angle()[rows].copy(), robot.joint_rate()[rows].copy()
         physics = robot.state.physics[rows]

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.robot.spec import FloatArray
-from snake_gym.spatial.kinematics import quaternion_of, rotation_of
-from snake_gym.spatial.mjcf import write_mjcf
+from snake_gym.spatial.mjcf import quaternion, write_mjcf
 from snake_gym.spatial.spec import SpatialSpec
 
 _HELD_NMS_RAD = 1e4
@@ -135,7 +134,7 @@ class SpatialPlant:
         data = self.data
         data.qpos[self._at], data.qvel[:] = shape, 0.0
         data.qpos[:3] = 0.0
-        data.qpos[3:7] = quaternion_of(rotation_of(0.0, 0.0, head_angle + 0.5 * math.pi))
+        data.qpos[3:7] = quaternion(0.0, 0.0, head_angle + 0.5 * math.pi)
         mujoco.mj_kinematics(self.model, data)
         lowest = float((data.xpos[1:, 2]).min())
         ahead = np.array([math.cos(head_angle), math.sin(head_angle)])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import mujoco
@@ -20,20 +20,20 @@ import numpy as np
 from mujoco import rollout
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError
 from snake_gym.config.threads import process_threads
-from snake_gym.physics.faults import FAULT_CODES, FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
+from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
+from snake_gym.robot.protocol import Robot
+from snake_gym.robot.recorded_body import Ground, RecordedBody
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import ServoState, quiet_servos
-from snake_gym.spatial.ground import Ground, GroundSpec, make_ground
+from snake_gym.spatial.ground import GroundSpec, make_ground
 from snake_gym.spatial.kinematics import Posture, posture, rotation_of_quaternion
 from snake_gym.spatial.mjcf import back_emf, servo_bias, write_mjcf
+from snake_gym.spatial.recording import record_body
 from snake_gym.spatial.self_overlap import deepest_overlap
 from snake_gym.spatial.spec import SpatialSpec
 
-KNOWN_FAULTS = ("locked", "free", "weak", "slow", "offset")
-"""Kinds of faults that spatial robots can have."""
 SEIZED_SOLREF = (2.0, 1.0)
 """Time constant, in physics steps, and damping ratio of a locked joint's stops."""
 SEIZED_SOLIMP = (0.99, 0.99, 0.001, 0.5, 2.0)
@@ -111,7 +111,7 @@ def nominal_params(spec: SpatialSpec, n_worlds: int) -> SpatialParams:
     return SpatialParams(*(np.repeat(row[None], n_worlds, axis=0) for row in rows))
 
 
-class SpatialRobot:
+class SpatialRobot(Robot):
     """W spatial robots of one specification on grounds, stepped by ``n_threads`` threads (None: all of the process).
 
     ``ground``: that of all worlds; ``lay_ground`` gives each its own.
@@ -151,9 +151,7 @@ class SpatialRobot:
         """Further faults, of joints that have two; spatial robots act on the first alone."""
         self.servos: ServoState = quiet_servos(w, j)
         """``servos.command``: what the servos aim at; it goes to the references no faster than their speed limit."""
-        self.delay: None = None
-        """References act at once."""
-        self.nominal_bodies = True
+        self.delay = None
         self.torques: FloatArray = np.zeros((w, 0, j))
         """Joint torques in each physics step of the last call (M, n, J) [N m], for studies; not part of the state."""
         self.paths: FloatArray = np.zeros((w, 0, size))
@@ -188,13 +186,8 @@ class SpatialRobot:
         return self._models[world] if self._models else self.model
 
     def lay_heights(self, world: int, heights_m: FloatArray) -> None:
-        """Give one world the heights (rows, columns) [m] of its height field, within the span of the common ground's.
-
-        Raises ConfigError for a ground without height field, or another grid.
-        """
+        """Give one world the heights [m] of its field, within the span and on the grid of the common ground's."""
         model = self.own_models()[world]
-        if model.nhfield == 0 or heights_m.shape != (model.hfield_nrow[0], model.hfield_ncol[0]):
-            raise ConfigError(f"the heights have shape {heights_m.shape}; expected that of the ground's height field")
         low, rise = model.geom("ground").pos[2], model.hfield_size[0, 2]
         model.hfield_data[:] = np.clip((heights_m - low) / rise, 0.0, 1.0).ravel()
         self._heights[world] = heights_m
@@ -343,45 +336,23 @@ class SpatialRobot:
         """Return what has to be finite, arrays (W, ...)."""
         return (self.state.physics,)
 
-    def reads_truly(self) -> bool:
-        """Return True: no fault of a spatial robot deceives a servo's encoder."""
-        return True
-
-    def failed_now(self) -> NDArray[np.bool_]:
-        """Return a mask (W, J) of the joints that are failed at the present time."""
-        return acting(self.faults, self.state.time_s)
-
-    def acting_kind(self) -> NDArray[np.int64]:
-        """Return the kind of fault of each joint that acts at the present time (W, J); 0: none."""
-        return np.where(self.failed_now(), self.faults.kind, HEALTHY)
-
     def acting_kinds(self) -> NDArray[np.int64]:
         """Return the kinds of each joint's first and second fault that act now (2, W, J); there is no second."""
-        first = self.acting_kind()
+        first = np.where(acting(self.faults, self.state.time_s), self.faults.kind, HEALTHY)
         return np.stack([first, np.zeros_like(first)])
 
-    def note_torques(self) -> None:
-        """Keep the mean square of each motor's torque, which is kept anyway."""
+    def pose(self) -> Mapping[str, FloatArray]:
+        """Return joint angles, and rotation and origin of the base frames, see ``base_pose``."""
+        rotation, origin = self.base_pose()
+        return {"joint_angle": self.joint_angle(), "rotation": rotation, "origin": origin}
 
-    def fault_names(self) -> set[str]:
-        """Return the kinds of all faults that joints have, had or will have in the present episodes."""
-        present = set(np.unique(self.faults.kind).tolist())
-        return {name for name, code in FAULT_CODES.items() if code in present and code != HEALTHY}
+    def recorded_body(self, world: int, poses: Mapping[str, FloatArray]) -> RecordedBody:
+        """Return the motion of one world's robot and the ground around it, see ``Robot``."""
+        return record_body(self.spec, self.ground_of(world), **poses)
 
     def has_registered_faults(self) -> bool:
         """Return True: what the servos do is always kept."""
         return True
-
-    def allow_faults(self, kinds: Iterable[str]) -> None:
-        """Raise ConfigError for a kind of fault that spatial robots, or this one, cannot have."""
-        for kind in kinds:
-            if kind not in KNOWN_FAULTS:
-                raise ConfigError(f"faults.kinds has {kind}; a spatial robot knows {', '.join(KNOWN_FAULTS)}")
-            if kind == "slow" and np.isinf(self.spec.joints("actuator.speed_limit_rad_s")).any():
-                raise ConfigError(
-                    f"faults.kinds has slow, but actuator.speed_limit_rad_s of {self.spec.name} is inf; expected a "
-                    "finite one to lower, or another kind of fault"
-                )
 
     # --- stepping ----------------------------------------------------------------------------------------------------
 
@@ -457,7 +428,7 @@ class SpatialRobot:
         faults, state = self.faults, self.state
         if not faults.kind.any() and not self._modelled[0].any():
             return speed, aim
-        kind = np.where(self.failed_now(), faults.kind, HEALTHY)[rows]
+        kind = self.acting_kinds()[0][rows]
         fresh = (state.acting[rows] != LOCKED) | (faults.memory[rows] == 0.0)  # a live fault begins without a memory
         seizes = (kind == LOCKED) & fresh
         faults.memory[rows] = np.where(seizes, self.joint_angle()[rows], faults.memory[rows])

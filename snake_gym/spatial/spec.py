@@ -14,25 +14,25 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import field
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from dataclasses import field, replace
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
 
-from snake_gym.config import ConfigError, Settings, build, find_config, load_yaml, merge, to_dict
+from snake_gym.config import ConfigError, Settings, require
 from snake_gym.config.settings import Limit, NonNegative, Positive
 from snake_gym.robot.actuator_spec import ActuatorSpec, check_actuator
-from snake_gym.robot.catalogue import load_robot
-from snake_gym.robot.spec import FloatArray, RobotSpec, check_name
+from snake_gym.robot.catalogue import load_any_robot
+from snake_gym.robot.chain import Axis, ChainSpec, FloatArray
+from snake_gym.robot.measurement import Measurement
+from snake_gym.robot.spec import check_name
 
-Axis = Literal["yaw", "pitch"]
 Triple = tuple[float, float, float]
 PositiveTriple = tuple[Positive, Positive, Positive]
 MAX_SPATIAL_JOINTS = 128
-MAX_STEPS_PER_COMMAND = 10_000
-_WHOLE = 1e-9
+GAIT = {"kind": "multimodal", "mode": "SWL", "frequency_rad_s": 2.0}
+"""Side winding, about three times as fast as published."""
 
 
 class FrameSpec(Settings):
@@ -65,8 +65,13 @@ class WheelSpec(Settings):
     """Viscous friction of a wheel on its axle."""
 
 
-class SpatialSpec(Settings):
+class SpatialSpec(ChainSpec):
     """Chain of a head and ``n_joints`` equal links, whose joints are yaw and pitch in turn."""
+
+    in_space = True
+    fault_kinds = ("locked", "free", "weak", "slow", "offset")
+    default_controller: ClassVar[Mapping[str, Any]] = GAIT
+    view = "snake_gym.spatial.frames:SpatialView"
 
     chain: Literal["spatial"] = "spatial"
     """What tells a spatial robot's file from a planar one's."""
@@ -179,23 +184,6 @@ class SpatialSpec(Settings):
         return self.sim_dt_s
 
     @property
-    def n_substeps(self) -> int:
-        """Physics steps per control step; raises unless that is a whole number."""
-        ratio = self.control_dt_s / self.sim_dt_s
-        n = round(ratio)
-        if not 1 <= n <= MAX_STEPS_PER_COMMAND or abs(ratio - n) > _WHOLE * ratio:
-            near = self.control_dt_s / min(max(n, 1), MAX_STEPS_PER_COMMAND)
-            raise ValueError(
-                f"control_dt_s / sim_dt_s is {ratio:.6g}; expected an integer from 1 to {MAX_STEPS_PER_COMMAND} "
-                f"(nearest: sim_dt_s = {near:.6g})"
-            )
-        return n
-
-    def step_note(self) -> str | None:
-        """Return None: there is no other step to choose."""
-        return None
-
-    @property
     def rest_radius_m(self) -> float:
         """Half the height of a link's section [m]."""
         return self.radius_m if self.section == "cylinder" else 0.5 * self.box_m[1]
@@ -216,32 +204,16 @@ class SpatialSpec(Settings):
         """Return the axis of each joint, from the tail."""
         return self.axes_from_head()[::-1]
 
-    def joints(self, path: str) -> FloatArray:
-        """Return the per-joint field ``path`` (dotted) as an array (J,), from the tail."""
-        value: Any = self
-        for part in path.split("."):
-            value = getattr(value, part)
-        values = np.asarray(value, dtype=np.float64)
-        if values.ndim == 0:
-            return np.full(self.n_joints, float(values))
-        if values.shape != (self.n_joints,):
-            raise ValueError(
-                f"robot.{path} has {values.size} numbers; expected one, or {self.n_joints} (one for each joint)"
-            )
-        return values.copy()
-
     def links(self, path: str) -> FloatArray:
         """Return half lengths, masses or radii (N,) of the links from the tail, by a planar robot's names.
 
-        Pictures from above take the links for level. Raises ValueError for another name.
+        Pictures from above take the links for level.
         """
         own = {
             "link_half_length_m": (0.5 * self.link_length_m, 0.5 * self.head_length_m),
             "link_mass_kg": (self.link_mass_kg, self.head_mass_kg),
             "link_radius_m": (self.rest_radius_m, self.rest_radius_m),
         }
-        if path not in own:
-            raise ValueError(f"a spatial robot's links have no {path}; expected one of {', '.join(own)}")
         link, head = own[path]
         return np.array([link] * self.n_joints + [head])
 
@@ -279,46 +251,51 @@ class SpatialSpec(Settings):
             mass * (length**2 + width**2) / 12.0,
         )
 
+    # --- answers of every robot, see ``ChainSpec`` -------------------------------------------------------------------
 
-AnyRobot = RobotSpec | SpatialSpec
+    def with_stops(self, stop_rad: float) -> Self:
+        return replace(self, joint_stop_rad=stop_rad)
+
+    def servo_plant(self) -> str:
+        require("the emulated robot", "mujoco")
+        return "snake_gym.spatial.servo_plant:SpatialPlant"
+
+    def locate(self, measurement: Measurement, up_h: FloatArray | None = None, z_w: float | None = None) -> Measurement:
+        from snake_gym.spatial.kinematics import base_frame, posture
+
+        up = np.array([0.0, 0.0, 1.0]) if up_h is None else up_h
+        height = self.rest_height_m if z_w is None else z_w
+        seen = measurement._replace(head_up_h=up[None], head_z_w=np.array([height]))
+        shape = posture(self, *base_frame(self, seen), seen.joint_angle)
+        return seen._replace(heading=shape.heading, centre_xy_w=shape.centre[:, :2].copy())
+
+    def at_origin(self, joint_angle: FloatArray, joint_rate: FloatArray, point: str) -> Measurement:
+        n_worlds = len(joint_angle)
+        zero, still, valid = np.zeros((n_worlds, 2)), np.zeros(n_worlds), np.ones(n_worlds, bool)
+        up = np.tile([0.0, 0.0, 1.0], (n_worlds, 1))
+        return Measurement(
+            joint_angle, joint_rate, zero, still, valid, zero, heading=still, head_up_h=up, head_z_w=still
+        )
+
+    def ends_xy(self, measurement: Measurement) -> FloatArray:
+        from snake_gym.spatial.kinematics import base_frame, link_ends
+
+        return link_ends(self, *base_frame(self, measurement), measurement.joint_angle)[..., :2]
 
 
 def load_spatial_robot(
-    robot: str | os.PathLike[str] | Mapping[str, Any] | SpatialSpec, where: str = "robot"
+    robot: str | os.PathLike[str] | Mapping[str, Any] | ChainSpec, where: str = "robot"
 ) -> SpatialSpec:
     """Return the spatial robot of a YAML file, of settings, or as it is.
 
     Raises ConfigError, whose message starts from ``where``.
     """
-    if isinstance(robot, SpatialSpec):
-        return robot
     if isinstance(robot, Mapping):
-        return build(SpatialSpec, robot, where)
-    if not isinstance(robot, (str, os.PathLike)) or Path(robot).suffix not in (".yaml", ".yml"):
+        robot = {"chain": "spatial", **robot}
+    spec = load_any_robot(robot, where=where)
+    if not isinstance(spec, SpatialSpec):
         raise ConfigError(
-            f"{where} is {robot!r}; expected the path of a spatial robot's YAML file, such as "
+            f"{where} is {spec.name}, a planar robot; expected the path of a spatial robot's YAML file, such as "
             "configs/robot/spatial/snake_robot_iii.yaml, or a group of its settings"
         )
-    return build(SpatialSpec, {"name": Path(robot).stem, **load_yaml(find_config(robot))}, os.fspath(robot))
-
-
-def load_any_robot(
-    robot: str | os.PathLike[str] | Mapping[str, Any] | AnyRobot,
-    overrides: Mapping[str, Any] | None = None,
-    where: str = "robot",
-) -> AnyRobot:
-    """Return the robot of a preset's name, a YAML file or settings, with ``overrides`` of its settings.
-
-    It is spatial where ``chain: spatial`` is set, else planar. Raises ConfigError, whose message starts from ``where``.
-    """
-    if isinstance(robot, SpatialSpec | RobotSpec):
-        return build(type(robot), merge(to_dict(robot), overrides), where) if overrides else robot
-    told: Any = robot
-    if isinstance(robot, (str, os.PathLike)) and os.fspath(robot).endswith((".yaml", ".yml")):
-        told = find_config(robot)
-        settings = load_yaml(told)
-        if settings.get("chain") == "spatial":
-            return load_spatial_robot(merge({"name": Path(told).stem, **settings}, overrides or {}), os.fspath(robot))
-    elif isinstance(robot, Mapping) and robot.get("chain") == "spatial":
-        return load_spatial_robot(merge(robot, overrides or {}), where)
-    return load_any_robot(load_robot(told, where), overrides, where)
+    return spec

@@ -17,10 +17,11 @@ from pydantic import Field
 from snake_gym.config import ConfigError
 from snake_gym.config.settings import NonNegative
 from snake_gym.interface.observations import Seen, register_column
+from snake_gym.robot.recorded_body import Ground, Pole
 from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.gaits import GAITS, Wave
-from snake_gym.spatial.ground import LEVEL, Ground, GroundSpec, Pole, field_heights
-from snake_gym.spatial.kinematics import quaternion_of, wind_pose
+from snake_gym.spatial.ground import GroundSpec, field_heights
+from snake_gym.spatial.kinematics import wind_pose
 from snake_gym.spatial.spec import SpatialSpec
 from snake_gym.spatial.waypoints import SpatialEnvConfig, SpatialWaypoints
 from snake_gym.tasks.task import BoolArray, Start, Task
@@ -95,8 +96,7 @@ class TerrainConfig(SpatialEnvConfig):
         """A flat field within the span of all that may come, and the pole, away."""
         flat = np.zeros_like(field_heights(self.field("flat", 0)))
         reach = (flat.shape[0] - 1) * self.cell_m
-        pole = Pole(AWAY, self.pole_radius_m, 5.0, (0.0, 0.0, 0.0), False)
-        return Ground(LEVEL, flat, (reach, reach), (0.0, 0.0), (), (pole,), SPAN_M)
+        return Ground(flat, (reach, reach), poles=(Pole(AWAY, self.pole_radius_m, 5.0),), span_m=SPAN_M)
 
     def field(self, kind: TerrainKind, seed: int) -> GroundSpec:
         """The field of one kind and seed, of these heights."""
@@ -174,9 +174,9 @@ class Terrain(SpatialWaypoints):
             reach = _GRIP * (self._terrain.pole_radius_m + self._spec.rest_height_m)
             wave = Wave(replace(GAITS["SRL"], spiral_radius_m=reach), self._spec)
             angle = wave.amplitude_rad * np.cos(wave.phase_rad)
-            pose = wind_pose(self._spec, angle)
-            origin = pose.origin + np.array([0.0, 0.0, self._spec.rest_height_m + 0.1])
-            many = (np.tile(x, (wound.size, 1)) for x in (angle, quaternion_of(pose.rotation), origin))
+            quaternion, lowest = wind_pose(self._spec, angle)
+            origin = lowest + np.array([0.0, 0.0, self._spec.rest_height_m + 0.1])
+            many = (np.tile(x, (wound.size, 1)) for x in (angle, quaternion, origin))
             robot.set_pose(*many, mask)
         self.height[rows] = robot.state.centre_z[rows]
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from xml.etree import ElementTree
 
-from snake_gym.spatial.bodies import Body, Shape, list_bodies, sensor_frames
-from snake_gym.spatial.spec import AnyRobot
+from snake_gym.spatial.bodies import AnyRobot, Body, Shape, list_bodies, sensor_frames
 
 UNLIMITED = 1e3
 """Torque [N m] and speed [rad/s] that stand for no limit, which URDF has no word for."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,12 @@ import numpy as np
 from snake_gym.config import ConfigError, require
 from snake_gym.interface.actions import ActionConfig, ActionKind
 from snake_gym.interface.observations import Seen, register_column
+from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.randomisation import DrawnQuantities
 from snake_gym.simulation.sensors import SensorSuite
 from snake_gym.spatial.gaits import MODES
-from snake_gym.spatial.spec import load_spatial_robot
+from snake_gym.spatial.spec import GAIT, load_spatial_robot
 from snake_gym.tasks.task import EnvConfig, StartConfig, Task
 from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
 
@@ -30,25 +30,15 @@ VARIED = (
     "joint_friction_nm",
 )  # fmt: skip
 """Quantities of the randomisation that spatial robots have."""
-PLANAR_GAIT = ("amplitude_max_rad", "frequency_max_rad_s", "phase_shift_max_rad", "offset_max_rad", "scale_rad")
-"""Settings of actions by which policies set planar gaits, or add to them."""
-GAIT = {"kind": "multimodal", "mode": "SWL", "frequency_rad_s": 2.0}
-"""Controller below policies by default: side winding, about three times as fast as published."""
 
 
-@register_column(
-    "head_up", "1", "direction of the vertical in the head's frame, from its inertial sensor",
-    3,
-)  # fmt: skip
+@register_column("head_up", "1", "direction of the vertical in the head's frame, from its inertial sensor", 3)
 def head_up(seen: Seen) -> FloatArray:
     up = seen.measurement.head_up_h
     return np.array([0.0, 0.0, 1.0]) if up is None else up
 
 
-@register_column(
-    "head_height", "m", "height of the head", 1,
-    needs="a spatial robot",
-)  # fmt: skip
+@register_column("head_height", "m", "height of the head", needs="a spatial robot")
 def head_height(seen: Seen) -> FloatArray:
     height = seen.measurement.head_z_w
     return np.zeros(1) if height is None else height[:, None]
@@ -71,19 +61,11 @@ class SpatialActionConfig(ActionConfig):
     def check(self) -> None:
         """Raise ValueError for settings that the gaits of spatial robots have no use for."""
         super().check()
-        if self.kind != "gait":
-            return
-        if self.controller.get("guided"):
+        if self.kind == "gait" and self.controller.get("guided"):
             raise ValueError(
                 "action.controller.guided is true, but the policy's actions set pace and steering; expected false, or "
                 "action.kind residual"
             )
-        for name in PLANAR_GAIT:
-            if getattr(self, name) != getattr(ActionConfig, name):
-                raise ValueError(
-                    f"action.{name} is {getattr(self, name):g}, which gaits of spatial robots have no use for; "
-                    "expected action.controller.pace_range or max_steering_rad"
-                )
 
 
 class SpatialEnvConfig(EnvConfig):
@@ -114,24 +96,24 @@ class SpatialEnvConfig(EnvConfig):
             if name in self.randomisation.ranges and np.isinf(spec.joints(f"actuator.{limit}")).any():
                 raise ConfigError(f"env.randomisation.{name} is set, but actuator.{limit} of {spec.name} is inf")
         try:
-            self.faults.check_joints(spec.n_joints)
+            self.faults.check_robot(spec)
             self.sensors.encoder_faults.check_joints(spec.n_joints)
         except ValueError as error:
             raise ConfigError(f"env.{error}") from None
         return spec
 
-    def make_robot(self, spec: Any, n_worlds: int, task: Task) -> Any:
+    def make_robot(self, spec: Any, n_worlds: int, task: Task) -> Robot:
         """The W robots, on the ground of the task."""
         require("an env of spatial robots", "mujoco")
-        robot_type = import_module("snake_gym.spatial.simulation").SpatialRobot
-        return robot_type(spec, n_worlds, self.n_threads, self.ground())
+        from snake_gym.spatial.simulation import SpatialRobot
+
+        return SpatialRobot(spec, n_worlds, self.n_threads, self.ground())
 
     def make_randomisation(self, spec: Any, robot: Any) -> DrawnQuantities:
         """What varies from episode to episode, of the W robots."""
-        varied: DrawnQuantities = import_module("snake_gym.spatial.randomisation").SpatialRandomisation(
-            self.randomisation, spec, robot
-        )
-        return varied
+        from snake_gym.spatial.randomisation import SpatialRandomisation
+
+        return SpatialRandomisation(self.randomisation, spec, robot)
 
     def ground(self) -> Any:
         """The ground of all worlds; None: flat."""

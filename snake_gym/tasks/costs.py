@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Settings
 from snake_gym.config.settings import Positive, PositiveShare
+from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.servo_faults import HEATING_S
-from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 COST_NOTES = {
     "joint_limit": "share of the joints that are at or beyond `costs.joint_limit_share` of their limit",
@@ -56,7 +56,7 @@ class CostConfig(Settings):
 class Costs:
     """Costs of W robots, one at least. Raises ConfigError for a cost that the robot cannot have."""
 
-    def __init__(self, config: CostConfig, robot: SimulatedRobot) -> None:
+    def __init__(self, config: CostConfig, robot: Robot) -> None:
         spec = robot.spec
         self.config, self.robot = config, robot
         self.values: dict[str, FloatArray] = {name: np.zeros(robot.n_worlds) for name in config.names}

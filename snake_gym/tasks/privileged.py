@@ -19,11 +19,12 @@ from snake_gym.config import ConfigError
 from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
 from snake_gym.interface.observations import BOUND, Field, n_joints, rate_scale
 from snake_gym.plugins import check_numbers, choose_registered, is_again
+from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.robot.measurement import Measurement, mean_angle, turn_back
-from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
+from snake_gym.robot.protocol import Robot
+from snake_gym.robot.spec import GRAVITY_M_S2
 from snake_gym.simulation.fault_kinds import fault_code
 from snake_gym.simulation.randomisation import DrawnQuantities, RandomisationConfig
-from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 DRAWN = "randomisation/"
 _DRAWN_MIRRORS: dict[str, Mirror] = {
@@ -36,7 +37,7 @@ _DRAWN_MIRRORS: dict[str, Mirror] = {
 class Truth(NamedTuple):
     """What privileged columns are made from, in W worlds."""
 
-    robot: SimulatedRobot
+    robot: Robot
     measurement: Measurement
     randomisation: DrawnQuantities | None
     fault_kinds: tuple[str, ...]
@@ -44,7 +45,7 @@ class Truth(NamedTuple):
     among_obstacles: bool
 
     @property
-    def spec(self) -> RobotSpec:
+    def spec(self) -> ChainSpec:
         return self.robot.spec
 
     @property

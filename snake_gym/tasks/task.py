@@ -26,6 +26,7 @@ from snake_gym.interface.observations import ObservationConfig
 from snake_gym.physics.state import ChainState, Obstacles
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.measurement import Goal
+from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.randomisation import DrawnQuantities, Randomisation, RandomisationConfig
@@ -127,8 +128,8 @@ class EnvConfig(Settings, ABC):
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
         """The task of W worlds."""
 
-    def make_robot(self, spec: Any, n_worlds: int, task: Task) -> Any:
-        """The W robots of the task: a ``SimulatedRobot``, or what has the same methods and state."""
+    def make_robot(self, spec: Any, n_worlds: int, task: Task) -> Robot:
+        """The W robots of the task."""
         laws_of = self.randomisation.check_robot(spec)
         return SimulatedRobot(spec, n_worlds, self.n_threads, task.obstacles, laws_of)
 
@@ -201,7 +202,7 @@ class Task(ABC):
     """Whether the goal has a speed, which a gait below the policy then holds."""
     obstacles: Obstacles | None = None
     """What the robots may touch: the same arrays for good, rewritten in place by ``begin``; None: nothing."""
-    robot: SimulatedRobot
+    robot: Robot
     """The robots, for their true parameters; the env sets it before the first episode."""
 
     def __init__(

@@ -65,7 +65,7 @@ def test_after_warm_no_env_compiles(tmp_path: Path) -> None:
     program = """
 from numba.core import event
 import gymnasium as gym, snake_gym
-from snake_gym.registry import PLANAR_TASKS
+from tests.tasks_of_robots import PLANAR_TASKS
 seen = event.RecordingListener()
 event.register("numba:compile", seen)
 for env_id in PLANAR_TASKS:

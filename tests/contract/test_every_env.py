@@ -15,9 +15,9 @@ import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
-from snake_gym.registry import PLANAR_TASKS, SPATIAL_TASKS
 from snake_gym.robot.presets import PRESETS
 from tests.envs.spread_ends import spread_ends_at_reset
+from tests.tasks_of_robots import PLANAR_TASKS, SPATIAL_TASKS
 
 AMONG_OBSTACLES = ("SnakeGym/ObstacleField-v0", "SnakeGym/Escape-v0")
 REFUSED = {(env_id, "resilient"): "robot.actuator.kind is 'acceleration'" for env_id in AMONG_OBSTACLES}

@@ -14,8 +14,9 @@ from snake_gym.config import ConfigError, dump_yaml
 from snake_gym.controllers import CONTROLLERS, make_controller, register_controller, resolve_controller
 from snake_gym.controllers.cc import Cc
 from snake_gym.controllers.sjc import Sjc, SjcConfig
+from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.spec import ActuatorSpec
-from snake_gym.spatial.spec import AnyRobot, load_spatial_robot
+from snake_gym.spatial.spec import load_spatial_robot
 from tests.controllers.worlds import N_JOINTS, SPEC, random_world, take_world
 
 KINDS = [kind for kind, controller in CONTROLLERS.items() if not getattr(controller, "spatial", False)]
@@ -111,7 +112,7 @@ PLANAR, SPATIAL = SPEC, load_spatial_robot("configs/robot/spatial/snake_robot_ii
 LIMP = replace(PLANAR, actuator=ActuatorSpec("torque", kp=0.0, kd=0.0))
 CC_FILE = "configs/controllers/resilient_servo/cc.yaml"
 
-REFUSED: list[tuple[Any, AnyRobot, str]] = [
+REFUSED: list[tuple[Any, ChainSpec, str]] = [
     ({"kind": "sjx"}, PLANAR, "controller.kind is 'sjx'; expected one of .* did you mean 'sjc'"),
     ({}, PLANAR, "controller.kind is missing; expected one of serpenoid, sjc, cc, cpg"),
     (5, PLANAR, "controller is 5; expected settings"),
@@ -133,7 +134,7 @@ REFUSED: list[tuple[Any, AnyRobot, str]] = [
 
 
 @pytest.mark.parametrize(("config", "robot", "expected"), REFUSED, ids=[row[2] for row in REFUSED])
-def test_bad_settings_are_one_clear_line(config: Any, robot: AnyRobot, expected: str) -> None:
+def test_bad_settings_are_one_clear_line(config: Any, robot: ChainSpec, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected) as caught:
         make_controller(config, robot)
     assert "\n" not in str(caught.value)

@@ -13,7 +13,8 @@ import pytest
 from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.checker import assert_same
-from snake_gym.registry import PLANAR_TASKS, find_task
+from snake_gym.registry import find_task
+from tests.tasks_of_robots import PLANAR_TASKS
 
 FAULTS = {"n_min": 1, "n_max": 4, "onset_max_s": 5.0}
 HARD: dict[str, dict[str, Any]] = {

@@ -19,8 +19,8 @@ from snake_gym.controllers import CONTROLLERS
 from snake_gym.envs import SnakeEnv, WaypointsConfig, make_waypoints
 from snake_gym.envs.checker import assert_same
 from snake_gym.envs.vector_env import SnakeVectorEnv
-from snake_gym.registry import PLANAR_TASKS
 from snake_gym.simulation.faults import FaultConfig
+from tests.tasks_of_robots import PLANAR_TASKS
 
 IDS = list(PLANAR_TASKS)
 CONFIGS = {"mapping": {"faults": {"n_max": 2}}, "object": WaypointsConfig(faults=FaultConfig(n_max=2))}

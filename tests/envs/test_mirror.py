@@ -20,8 +20,8 @@ from snake_gym.envs.task_settings import build_env
 from snake_gym.interface import observations
 from snake_gym.interface.mirror import Reflection
 from snake_gym.interface.observations import FURTHER
-from snake_gym.registry import PLANAR_TASKS
 from snake_gym.tasks.privileged import PRIVILEGED
+from tests.tasks_of_robots import PLANAR_TASKS
 
 N_STEPS = 50
 FLIP_Y = np.array([1.0, -1.0])

@@ -20,10 +20,10 @@ from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.checker import assert_same, check_vector_env
 from snake_gym.envs.recording import Recorder
 from snake_gym.physics.faults import FAULT_CODES
-from snake_gym.registry import SPATIAL_TASKS
 from snake_gym.spatial.ground import field_heights
 from snake_gym.spatial.terrain import KINDS, TerrainConfig
 from snake_gym.spatial.waypoints import VARIED
+from tests.tasks_of_robots import SPATIAL_TASKS
 
 SMALL: dict[str, Any] = {
     "robot": {"n_joints": 12, "link_mass_kg": 0.5, "head_mass_kg": 0.5, "control_dt_s": 0.2, "sim_dt_s": 0.005,

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
-from snake_gym.envs.recording import RecordedBody, Recording
+from snake_gym.envs.recording import Recording
 from snake_gym.physics.faults import BIASED, DEAD, FAULT_CODES, HEALTHY, NOISY
 from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer
@@ -28,7 +28,7 @@ from snake_gym.render.palette import MUTED, fault_colours, policy_colours, rgb
 from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired
 from snake_gym.render.replay import ASSETS, Scene, replay_page
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
-from snake_gym.spatial.ground import GroundSpec, make_ground
+from snake_gym.robot.recorded_body import Ground, Pole, RecordedBody
 
 N_TIMES = 21
 
@@ -105,7 +105,7 @@ def turning_body() -> RecordedBody:
     link_xyz = np.zeros((3, 2, 3))
     link_xyz[:, 1, 0], link_xyz[1, :, 2] = 0.2, 0.1
     heights = np.array([[0.0, 0.1], [0.2, 0.3]])
-    ground = make_ground(GroundSpec())._replace(heights_m=heights, size_m=(1.0, 2.0))
+    ground = Ground(heights, (1.0, 2.0), poles=(Pole((0.0, 0.0, 1.0), 0.2, 1.0),))
     angle, limit = np.array([[0.0], [-1.0], [0.4]]), np.array([0.9])
     turns = np.stack([turn, turn], axis=1)
     return RecordedBody(link_xyz, turns, angle, ("y",), limit, np.full(2, 0.1), (0.05, 0.06), ground=ground)
@@ -123,7 +123,12 @@ def test_the_page_holds_motion_in_space() -> None:
     assert policy["body"]["at_mm"][1] == [[0, 0, 100], [200, 0, 100]]
     assert policy["body"]["turn"][1][0] == [9801, 0, -1987, 0]
     assert policy["body"]["heights_mm"] == [[0, 100], [200, 300]] and policy["half_mm"] == [100, 100]
-    assert policy["limit_mrad"] == [900] and "body" not in flat and flat["limit_mrad"] == [1571] * 9
+    assert (
+        policy["body"]["poles_mm"] == [[0, 0, 1000, 200, 1000]]
+        and policy["limit_mrad"] == [900]
+        and "body" not in flat
+        and flat["limit_mrad"] == [1571] * 9
+    )
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="runs the page's script with node")

@@ -56,6 +56,8 @@ def test_the_files_that_ship_are_robots(path: Path) -> None:
         ("resilent", "robot is 'resilent'; expected a preset ("),
         ("worm.yml", "worm.yml does not exist"),
         (3, "robot is 3; expected a preset"),
+        ({"chain": "spatal"}, "robot.chain is 'spatal'; expected one of spatial"),
+        ("configs/robot/spatial/snake_robot_i.yaml", "robot is snake_robot_i, a spatial robot; expected a planar one"),
         ({"preset": "resilent"}, "robot.preset is 'resilent'; expected one of "),
         ({"preset": "resilient", "n_link": 3}, "robot.n_link is not a setting; did you mean 'n_links'?"),
     ],

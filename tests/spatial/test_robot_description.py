@@ -12,15 +12,16 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from snake_gym.config import ConfigError
-from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.catalogue import load_any_robot, load_robot
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from snake_gym.spatial.kinematics import fixed_frame, joint_frames, place_frames, posture, rotation_of_quaternion
+from snake_gym.spatial.kinematics import joint_frames, place_frames, posture, rotation_of_quaternion
 from snake_gym.spatial.mjcf import write_mjcf
 from snake_gym.spatial.simulation import SpatialRobot
-from snake_gym.spatial.spec import SpatialSpec, load_any_robot, load_spatial_robot
+from snake_gym.spatial.spec import SpatialSpec, load_spatial_robot
 from snake_gym.spatial.urdf import write_urdf
 
 FILES = [f"configs/robot/spatial/snake_robot_{name}.yaml" for name in ("i", "ii", "iii")]
@@ -49,10 +50,11 @@ def test_kinematics_and_masses_are_those_of_mujoco(spec: SpatialSpec) -> None:
             assert np.allclose(frames.origin[0, k], body.xpos, rtol=0.0, atol=1e-9)
             assert np.allclose(frames.rotation[0, k], body.xmat.reshape(3, 3), rtol=0.0, atol=1e-9)
         for name in ("camera_left", "camera_right", "imu"):
-            fixed = fixed_frame(getattr(spec, name))
+            frame = getattr(spec, name)
+            turn = Rotation.from_euler("xyz", frame.rpy_rad).as_matrix()
             site = data.site(name)
-            assert np.allclose(origin[0] + rotation[0] @ fixed.origin, site.xpos, rtol=0.0, atol=1e-9)
-            assert np.allclose(rotation[0] @ fixed.rotation, site.xmat.reshape(3, 3), rtol=0.0, atol=1e-9)
+            assert np.allclose(origin[0] + rotation[0] @ frame.xyz_m, site.xpos, rtol=0.0, atol=1e-9)
+            assert np.allclose(rotation[0] @ turn, site.xmat.reshape(3, 3), rtol=0.0, atol=1e-9)
         if not spec.wheels.pairs:
             centre = posture(spec, rotation, origin, angle[None]).centre[0]
             assert np.allclose(centre, data.subtree_com[0], rtol=0.0, atol=1e-9)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import math
+import inspect
+import re
 
 import mujoco
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
 from snake_gym.physics.faults import FAULT_CODES
+from snake_gym.physics.state import ChainState
+from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.ground import GroundSpec, field_heights
-from snake_gym.spatial.simulation import SpatialRobot
+from snake_gym.spatial.simulation import SpatialRobot, SpatialState
 from snake_gym.spatial.spec import load_spatial_robot
 
 SPEC = load_spatial_robot(
@@ -113,25 +115,13 @@ def test_each_world_may_have_its_own_heights() -> None:
         robot.step(np.zeros((2, SPEC.n_joints)))
     low = robot.model.geom("ground").pos[2]
     assert np.allclose(np.diff(robot.state.centre_z), 0.05 - max(low, 0.0), atol=2e-3)
-    with pytest.raises(ConfigError, match="height field"):
-        placed(1).lay_heights(0, heights)
 
 
-@pytest.mark.parametrize("kind", ["flat", "slope", "grass", "rocks", "stairs", "steps", "gaps", "pole", "pipe"])
-def test_every_ground_carries_a_robot(kind: str) -> None:
-    """A robot that lies down on a ground stays near where it was, above the lowest height, and comes to rest."""
-    ground = GroundSpec(kind=kind, slope_rad=0.05, length_m=6.0, radius_m=0.1 if kind == "pole" else 0.4)
-    robot = SpatialRobot(dataclasses.replace(SPEC, friction=0.6), 1, 1, ground)
-    robot.set_shape(np.zeros((1, SPEC.n_joints)), np.full(1, 0.5 * math.pi), np.array([[0.0, -0.3 - SPEC.length_m]]))
-    if kind in ("pipe", "slope"):  # across a slope, a round robot rolls down
-        robot.set_shape(np.zeros((1, SPEC.n_joints)), np.zeros(1), np.zeros((1, 2)))
-    robot.state.physics[:, 3] += 0.15
-    start = robot.state.centre_xy.copy()
-    for _ in range(25):
-        robot.step(np.zeros((1, SPEC.n_joints)))
-    assert np.hypot(*(robot.state.centre_xy - start)[0]) < 0.3
-    assert -0.05 < robot.state.centre_z[0] < 0.3
-    assert np.abs(robot.joint_rate()).max() < 0.5
+@pytest.mark.parametrize("state", [ChainState, SpatialState])
+def test_every_robot_has_the_state_that_the_protocol_names(state: type) -> None:
+    source = inspect.getsource(Robot)
+    named = re.findall(r"``(\w+)``", source[source.index("Moving state") : source.index("params: Any")])
+    assert len(named) == 10 and set(named) <= set(state._fields)
 
 
 def test_the_same_seed_gives_the_same_heights_and_another_seed_others() -> None:

@@ -22,7 +22,6 @@ from snake_gym.robot.difference import robot_note
 from snake_gym.simulation.identification.resampling import resample
 from snake_gym.simulation.identification.robot_fit import FoundRobot, identify_robot
 from snake_gym.simulation.identification.robot_replay import ReplayedRun, replay
-from snake_gym.spatial.spec import SpatialSpec
 
 _LATE = 1.5
 """Time between two bus cycles from which the second is late, in periods."""
@@ -42,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--identify is {options.identify!r}; expected a file name that ends in .yaml")
     records = [read_record(path) for path in options.log]
     for record in records:
-        if isinstance(record.spec, SpatialSpec):
+        if record.spec.in_space:
             name = record.spec.name
             raise ConfigError(f"log {record.path} is of {name}, a spatial robot; replay is for planar robots")
     spec = records[0].spec if options.robot is None else load_robot(options.robot, "--robot")

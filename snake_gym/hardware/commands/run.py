@@ -8,6 +8,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
 from snake_gym.config import ConfigError, to_dict
 from snake_gym.hardware.calibration.calibration import load_calibration
@@ -135,8 +136,8 @@ def _steps(
     if writer is not None and loop.measurement is not None:
         first = loop.measurement
         writer.pose(PoseSample(first.head_xy_w[0], float(first.head_angle[0]), clock.now(), bool(first.pose_valid[0])))
-    measures_pose = isinstance(loop.spec, RobotSpec) and config.connection.pose.kind != "dead_reckoning"
-    check = HeadingCheck(loop.spec) if measures_pose else None
+    is_seen = not loop.spec.in_space and config.connection.pose.kind != "dead_reckoning"
+    check = HeadingCheck(cast(RobotSpec, loop.spec)) if is_seen else None
     timing.begin()
     begun_s = clock.now()
     carried = None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import field
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import Field
 
@@ -29,7 +29,8 @@ from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
-from snake_gym.spatial.spec import AnyRobot, SpatialSpec
+from snake_gym.robot.chain import ChainSpec
+from snake_gym.robot.spec import RobotSpec
 
 EMULATED = ("memory", "pty")
 """Ports of robots that are emulated in this process."""
@@ -141,7 +142,7 @@ class Connected(NamedTuple):
     close: Callable[[], None]
 
 
-def connect(config: ConnectionConfig, limits: SafetyLimits, spec: AnyRobot) -> Connected:
+def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> Connected:
     """Open the connection that the settings name. Raises ConfigError for errors that the user can correct."""
     calibration = _calibration(config, spec)
     limits = limits.of_model(calibration.model)
@@ -179,7 +180,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: AnyRobot) -> C
     raise AssertionError("the block above returns or raises")  # pragma: no cover
 
 
-def make_pose(config: PoseConfig, spec: AnyRobot, emulated: Any = None) -> PoseSource:
+def make_pose(config: PoseConfig, spec: ChainSpec, emulated: Any = None) -> PoseSource:
     """Return the pose source that the settings name; ``emulated``: the robot that is emulated in this process."""
     kind = config.kind
     if ":" in kind:
@@ -198,12 +199,12 @@ def make_pose(config: PoseConfig, spec: AnyRobot, emulated: Any = None) -> PoseS
         from snake_gym.hardware.pose.april_tags import CameraPose, load_camera
 
         return CameraPose(load_camera(str(config.camera)), config.stale_s)
-    if isinstance(spec, SpatialSpec):
+    if spec.in_space:
         raise ConfigError(f"pose.kind is {kind!r}, which knows planar robots; expected udp_json or april_tags")
-    return DeadReckoning(spec, config.start_xy_m, config.start_angle_rad)
+    return DeadReckoning(cast(RobotSpec, spec), config.start_xy_m, config.start_angle_rad)
 
 
-def _calibration(config: ConnectionConfig, spec: AnyRobot) -> Calibration:
+def _calibration(config: ConnectionConfig, spec: ChainSpec) -> Calibration:
     if config.calibration is not None:
         calibration = load_calibration(config.calibration)
     elif config.port in EMULATED:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from snake_gym.config import ConfigError, choose
-from snake_gym.controllers import Controller, make_controller
+from snake_gym.controllers import CONTROLLERS, Controller, make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.hardware.guard.body import BodySample
@@ -16,9 +16,6 @@ from snake_gym.hardware.robot.robot_loop import RobotLoop
 from snake_gym.hardware.robot.run_config import Plan, RunConfig, action_contract, plan_run, robot_of
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual
-from snake_gym.robot.spec import RobotSpec
-from snake_gym.spatial.gaits import MODES, Mode, Multimodal
-from snake_gym.spatial.spec import SpatialSpec
 
 
 class LetGo(Exception):
@@ -48,30 +45,30 @@ class Driver(Protocol):
 def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:
     """Return a plan in which the named gaits are driven, without names those tuned for the robot.
 
-    Those of a spatial robot are the modes of its network, all five without names. Raises ConfigError.
+    Those of a robot, the default controller of which has modes, are these, all without names. Raises ConfigError.
     """
     if config.policy is not None:
         raise ConfigError(f"policy is {config.policy!r}; expected none: name the gaits to drive on the command line")
-    robot, notes = robot_of(config), list[str]()
-    action = ActionConfig(kind="residual")
     driven: DrivenGaits | DrivenModes
-    if isinstance(robot, SpatialSpec):
-        action = ActionConfig(kind="residual", controller={"kind": "multimodal"})
-        driven = _modes(config, robot, names)
+    robot, notes = robot_of(config), list[str]()
+    if hasattr(CONTROLLERS[robot.default_controller["kind"]], "modes"):
+        driven = _drive_modes(config, robot, names)
     else:
-        driven = _gaits(config, list(dict.fromkeys(names)) or tuned_kinds(robot) or ["cc"], robot, notes)
+        driven = _drive_gaits(config, robot, names, notes)
+    action = ActionConfig(kind="residual", controller={"kind": robot.default_controller["kind"]})
     contract = action_contract(action, robot, config.course)
     contract.decoder.controller = driven
     return Plan(ZeroResidual(contract.decoder.size), contract, "by hand", tuple(notes)), driven
 
 
-def _gaits(config: RunConfig, names: Sequence[str], robot: RobotSpec, notes: list[str]) -> DrivenGaits:
+def _drive_gaits(config: RunConfig, robot: Any, names: Sequence[str], notes: list[str]) -> DrivenGaits:
+    names = list(dict.fromkeys(names)) or tuned_kinds(robot)
     if config.controller and len(names) != 1:
         raise ConfigError(
             f"controller is set, and there are {len(names)} gaits to drive; expected one, as in: drive cc"
         )
     gaits: dict[str, Controller] = {}
-    for name in names:
+    for name in names or ["cc"]:
         plan = plan_run(replace(config, policy=name))
         controller = plan.contract.decoder.controller
         if controller is None or not isinstance(plan.policy, ZeroResidual):
@@ -81,10 +78,11 @@ def _gaits(config: RunConfig, names: Sequence[str], robot: RobotSpec, notes: lis
     return DrivenGaits(gaits, robot)
 
 
-def _modes(config: RunConfig, robot: SpatialSpec, names: Sequence[str]) -> DrivenModes:
-    modes = [cast(Mode, choose(name.upper(), MODES, "gait")) for name in dict.fromkeys(names)]
-    settings = {"kind": "multimodal", "mode": modes[0] if modes else "SWL", **config.controller}
-    network = make_controller(settings, cast(Any, robot))
-    if not isinstance(network, Multimodal) or network.config.guided:
-        raise ConfigError("controller is not what can be driven; expected settings of multimodal without guided")
+def _drive_modes(config: RunConfig, robot: Any, names: Sequence[str]) -> DrivenModes:
+    kind, mode = (robot.default_controller[name] for name in ("kind", "mode"))
+    modes = [choose(name.upper(), CONTROLLERS[kind].modes, "gait") for name in dict.fromkeys(names)]
+    settings = {"kind": kind, "mode": modes[0] if modes else mode, **config.controller}
+    network: Any = make_controller(settings, robot)
+    if not hasattr(network, "modes") or network.config.guided:
+        raise ConfigError(f"controller is not what can be driven; expected settings of {kind} without guided")
     return DrivenModes(network, modes)

@@ -19,7 +19,7 @@ from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, f
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import BOUND, ObservationConfig
 from snake_gym.interface.policy_file import load_policy
-from snake_gym.spatial.spec import load_any_robot
+from snake_gym.robot.catalogue import load_any_robot
 
 
 class RealRewardConfig(Settings):

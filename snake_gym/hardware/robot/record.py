@@ -29,8 +29,8 @@ from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BodySample
 from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.robot.robot_loop import StepRecord
+from snake_gym.robot.catalogue import load_any_robot
 from snake_gym.robot.spec import FloatArray
-from snake_gym.spatial.spec import load_any_robot
 
 Row = dict[str, Any]
 FORMAT = 2

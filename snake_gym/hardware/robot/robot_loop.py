@@ -28,10 +28,9 @@ from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.interface.observer import Observer
-from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, tracked_point
+from snake_gym.robot.chain import ChainSpec
+from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray
-from snake_gym.spatial.kinematics import base_frame, posture
-from snake_gym.spatial.spec import SpatialSpec
 
 _LATE_SHARE = 0.5
 """Lateness of a tick at which a new grid begins, as a share of the period."""
@@ -119,15 +118,6 @@ class MeasuredCourse:
         return tracked_point(self._spec, measurement, self.config.tracked_point)[0].copy()
 
 
-def see_in_space(spec: SpatialSpec, measurement: Measurement, pose: PoseSample) -> Measurement:
-    """Return the measurement of a spatial robot with what its pose and its angles tell besides (liu2024, eq. 1-6)."""
-    up = np.array([0.0, 0.0, 1.0]) if pose.up_h is None else pose.up_h
-    height = spec.rest_height_m if pose.z_w is None else pose.z_w
-    seen = measurement._replace(head_up_h=up[None], head_z_w=np.array([height]))
-    shape = posture(spec, *base_frame(spec, seen), seen.joint_angle)
-    return seen._replace(heading=shape.heading, centre_xy_w=shape.centre[:, :2].copy())
-
-
 class LoopConfig(Settings):
     """Time-outs of the loop."""
 
@@ -166,8 +156,8 @@ class Contract(NamedTuple):
 
     decoder: ActionDecoder
     layout: ObservationLayout
-    robot: Any
-    """Nominal robot, planar or spatial; scales of action and observation may be those of another one, as trained."""
+    robot: ChainSpec
+    """Nominal robot; scales of action and observation may be those of another one, as trained."""
 
 
 class RobotLoop:
@@ -183,8 +173,7 @@ class RobotLoop:
         time_limit_s: float = math.inf,
     ) -> None:
         self.decoder, self.layout, self.body, self.pose, self.config = *contract[:2], body, pose, config
-        self.spec: Any = self.decoder.spec
-        """The robot, planar or spatial."""
+        self.spec: ChainSpec = self.decoder.spec
         self.course = course
         self.state = self.decoder.initial_state(1)
         self.action: FloatArray = np.zeros((1, self.decoder.size))
@@ -272,10 +261,7 @@ class RobotLoop:
             sample.joint_angle[None].copy(), sample.joint_rate[None].copy(), self._pose.xy_w[None].copy(),
             np.array([self._pose.angle]), np.array([self._pose.valid]),
         )  # fmt: skip
-        if isinstance(self.spec, SpatialSpec):
-            return see_in_space(self.spec, measurement, pose)
-        centre = measurement.head_xy_w + centre_offset(self.spec, link_angles(measurement))
-        return measurement._replace(centre_xy_w=centre)
+        return self.spec.locate(measurement, pose.up_h, pose.z_w)
 
     def _observe(self, measurement: Measurement) -> NDArray[np.float32]:
         phase = self.decoder.phase(self.state) if self.decoder.has_phase else None

@@ -33,8 +33,8 @@ from snake_gym.interface.policy_file import (
     load_policy,
     shipped_policies,
 )
+from snake_gym.robot.catalogue import load_any_robot
 from snake_gym.robot.difference import robot_note
-from snake_gym.spatial.spec import load_any_robot
 
 _TASK = "SnakeGym/Waypoints-v0"
 _SOURCES = {"kind", "tuned", "file"}

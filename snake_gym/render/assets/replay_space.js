@@ -144,9 +144,8 @@ function groundAt(body, x, y) {
 }
 
 function buildGround(space, body) {
-  const { scene, length } = space, plane = new THREE.Group(), turned = q => new THREE.Quaternion(q[1], q[2], q[3], q[0]);
+  const { scene, length } = space, plane = new THREE.Group();
   scene.add(plane);
-  if (body) plane.quaternion.copy(turned(body.tilt));
   if (body && body.heights_mm) {
     const rows = body.heights_mm.length, columns = body.heights_mm[0].length;
     const [across, deep] = body.size_mm.map(v => v / 1000), [x, y] = metres(body.middle_mm);
@@ -174,16 +173,10 @@ function buildGround(space, body) {
     space.step = step;
     plane.add(space.grid);
   }
-  for (const [x, y, z, w, i, j, k, a, b, c] of body ? body.boxes : []) {
-    const box = mesh(scene, new THREE.BoxGeometry(2 * a, 2 * b, 2 * c), paint(colours.rock));
-    box.position.set(x, y, z);
-    box.quaternion.copy(turned([w, i, j, k]));
-  }
-  for (const [x, y, z, w, i, j, k, radius, half] of body ? body.poles : []) {
+  for (const place of body ? body.poles_mm : []) {
+    const [x, y, z, radius, half] = place.map(v => v / 1000);
     const pole = new THREE.CylinderGeometry(radius, radius, 2 * half, 40).rotateX(Math.PI / 2);
-    const made = mesh(scene, pole, paint(colours.rock));
-    made.position.set(x, y, z);
-    made.quaternion.copy(turned([w, i, j, k]));
+    mesh(scene, pole, paint(colours.rock)).position.set(x, y, z);
   }
 }
 
