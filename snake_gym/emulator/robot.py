@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,7 +52,7 @@ def emulate(config: ConnectionConfig, spec: AnyRobot, calibration: Calibration, 
         plant.advance(0.002, plant.joint_angle().copy(), one > 0.0, one, one)
     servos = []
     for joint, stop_rad in zip(calibration.joints, spec.joints("joint_stop_rad"), strict=True):
-        held = {} if joint.held is None else asdict(joint.held)
+        held = joint.held or {}
         zero = joint.zero_steps + held.get("homing_offset", 0)
         stored = {**held, "baud_rate": calibration.family.baud_rates.index(config.baud)}
         servos.append(EmulatedServo(joint.servo_id, calibration.model, zero, joint.direction, stored))

@@ -36,7 +36,7 @@ def settings(folder: Path, port: EmulatedPort) -> list[str]:
 
 def launch(*arguments: str, patient: bool = False) -> subprocess.Popen[str]:
     """A command in a process of its own."""
-    command = [sys.executable, "-m", *(["tests.hardware.patient", "-"] if patient else []), "snake_gym.hardware"]
+    command = [sys.executable, "-m", *(["tests.hardware.patient"] if patient else []), "snake_gym.hardware"]
     return subprocess.Popen(
         [*command, *arguments], cwd=ROOT, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

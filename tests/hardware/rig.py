@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.bus.protocol import Packet, build, wire_time_s
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import PortGone
-from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration, ServoSettings, straight_chain
+from snake_gym.hardware.calibration.calibration import IDENTITY, SETUP, Calibration, JointCalibration, straight_chain
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.servo_body import ServoBody
@@ -211,8 +211,7 @@ def watch_torque(port: EmulatedPort) -> list[tuple[int, bool]]:
 
 def write_calibration(path: Path, servos: Sequence[EmulatedServo]) -> None:
     """The file of straight joints with these servos, as ``calibrate`` would write it."""
-    names = [one.name for one in fields(ServoSettings)]
-    held = [ServoSettings(**{name: servo.memory.get(name) for name in names}) for servo in servos]
+    held = [{name: servo.memory.get(name) for name in (*IDENTITY, *SETUP)} for servo in servos]
     chain = straight_chain([servo.id for servo in servos], 1.5, servos[0].model.name)
     joints = (replace(joint, held=one) for joint, one in zip(chain.joints, held, strict=True))
     replace(chain, joints=tuple(joints)).save(path)

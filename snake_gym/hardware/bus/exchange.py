@@ -16,7 +16,7 @@ exchange the driver sends one packet that only an echo can return (to the broadc
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -119,6 +119,8 @@ class Line:
         reopen: Callable[[], Transport] | None = None,
     ) -> None:
         self.counters = LineCounters()
+        self.late: Counter[int] = Counter()
+        """Number of answers that came too late, by servo ID."""
         self.timing = timing
         self.return_delay_s = timing.return_delay_s
         """Longest return delay of the servos that will be asked next [s]."""
@@ -340,6 +342,7 @@ class Line:
                 self._echoes.popleft()
             elif (overdue := self._overdue.pop((packet.id, len(packet.params)), None)) is not None:
                 self.counters.late += 1
+                self.late[packet.id] += 1
                 lateness_s = self._clock.now() - overdue.missed_s
                 if lateness_s < _MOST_PATIENCE_S:  # later ones are not worth waiting for
                     self._patience_s = max(self._patience_s, lateness_s)

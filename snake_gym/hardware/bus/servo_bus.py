@@ -14,12 +14,14 @@ arguments, before the first byte is sent.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from snake_gym.config import build, to_dict
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.exchange import NO_ANSWER, NO_TIME, PORT_GONE, Answers, Line, LineCounters, LineTiming
-from snake_gym.hardware.bus.family import ServoFamily, unpack
+from snake_gym.hardware.bus.family import ServoFamily, register_servo_family, unpack
 from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import BROADCAST_ID, MAX_ID, MAX_PARAMS, ping, read, sync_read, sync_write, write
 from snake_gym.hardware.bus.transport import SerialTransport, Transport
@@ -38,6 +40,16 @@ class BusPort(NamedTuple):
     """Serial device, such as ``/dev/ttyUSB0``."""
     baud: int = 1_000_000
     family: ServoFamily = FEETECH
+    latency_s: float | None = None
+    """Longest delay of an answer by adapter and computer [s]; None: the bus's own."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data from which ``of`` makes the port again, in another process."""
+        return {**self._asdict(), "family": to_dict(self.family)}
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> BusPort:
+        return cls(**{**data, "family": register_servo_family(build(ServoFamily, data["family"]))})
 
     def open(self, timing: LineTiming | None = None, retries: int = 2, reopens: bool = False) -> ServoBus:
         """Open the bus for this process alone; ``reopens``: again after the port has vanished. Raises PortGone."""
@@ -45,6 +57,8 @@ class BusPort(NamedTuple):
         def transport() -> Transport:
             return SerialTransport(self.device, self.baud)
 
+        if self.latency_s is not None:
+            timing = LineTiming(latency_s=self.latency_s)
         bus = ServoBus(transport(), self.baud, None, timing, retries, transport if reopens else None, self.family)
         bus.port = self
         return bus
@@ -107,6 +121,11 @@ class ServoBus:
     def counters(self) -> LineCounters:
         """Counts of the traffic on the line since the bus was made."""
         return self.line.counters
+
+    @property
+    def late(self) -> Counter[int]:
+        """Number of answers that came too late, by servo ID."""
+        return self.line.late
 
     def ping(self, servo_id: int) -> ServoInfo | None:
         """Return model and firmware of the servo with this ID, or None if no servo answers."""

@@ -10,13 +10,13 @@ Sign: seen towards the head, a positive joint angle bends the robot to the right
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Literal, NamedTuple, TypeVar
 
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
 from snake_gym.hardware.bus.servo_bus import ServoBus, ServoInfo
-from snake_gym.hardware.calibration.calibration import ServoSettings, read_settings
+from snake_gym.hardware.calibration.calibration import Held, Servos, faults, read_held
 
 _T = TypeVar("_T")
 _MARGIN_STEPS = 16  # a range that comes so near to the encoder's zero counts as passing it
@@ -88,12 +88,12 @@ def change_id(bus: ServoBus, old: int, new: int) -> None:
         raise ProcedureError(f"a second servo answers as {old}; both had that id: connect them one by one")
 
 
-def _let_go(bus: ServoBus, servo_id: int, consequence: str) -> None:
+def _let_go(bus: Servos, servo_id: int, consequence: str) -> None:
     if not bus.torque([servo_id], False)[servo_id]:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off; {consequence}")
 
 
-def set_register(bus: ServoBus, servo_id: int, name: str, value: int) -> None:
+def set_register(bus: Servos, servo_id: int, name: str, value: int) -> None:
     """Set a register of a limp servo, permanently if it is a stored one. Raises ProcedureError: the servo does not
     switch its torque off, or does not hold the value afterwards; ValueError, ConfigError: no value to be written."""
     bus.family.encode(name, value)
@@ -112,7 +112,7 @@ def set_register(bus: ServoBus, servo_id: int, name: str, value: int) -> None:
         raise ProcedureError(f"servo {servo_id} holds {value} in {name} but does not lock its memory; try once more")
 
 
-def read_positions(bus: ServoBus, ids: Sequence[int]) -> dict[int, int]:
+def read_positions(bus: Servos, ids: Sequence[int]) -> dict[int, int]:
     """Return present positions [steps] by ID; servos that are silent are asked again for a moment, as answers come
     too late on a busy computer. Raises ProcedureError naming those that do not answer."""
     found = dict(bus.read_block(ids, "present_position").values)
@@ -130,7 +130,7 @@ def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
     return {one: told for one, told in found.items() if told is not None}
 
 
-def recentre(bus: ServoBus, servo_id: int) -> int:
+def recentre(bus: Servos, servo_id: int) -> int:
     """Make the present position the middle one, permanently: no servo drives a joint across its encoder's zero. Return
     the new reading [steps]. Raises ProcedureError."""
     code, middle = bus.family.recentre_code, bus.family.middle
@@ -140,23 +140,22 @@ def recentre(bus: ServoBus, servo_id: int) -> int:
     # Not acknowledged: the register holds 0 afterwards, whatever was written.
     bus.write_register(servo_id, "torque_enable", code, acknowledged=False)
     bus.clock.sleep(0.05)
+    _let_go(bus, servo_id, "it was recentred")
     position = read_positions(bus, [servo_id])[servo_id]
     if abs(position - middle) > _MARGIN_STEPS:
         raise ProcedureError(f"servo {servo_id} reads {position} after it was recentred; expected about {middle}")
     return position
 
 
-@contextmanager
-def limp(bus: ServoBus, ids: Sequence[int]) -> Iterator[None]:
-    """Switch the torque off for the block and the time after it. Raises ProcedureError if it stays on."""
+def make_limp(bus: Servos, ids: Sequence[int]) -> None:
+    """Switch the torque off. Raises ProcedureError if it stays on."""
     on = [str(one) for one, known in bus.torque(ids, False).items() if not known]
     if on:
         raise ProcedureError(f"servos {', '.join(on)} do not switch their torque off; nobody may touch them")
-    yield
 
 
 def watch_range(
-    bus: ServoBus, ids: Sequence[int], until: Callable[[Mapping[int, float]], bool]
+    bus: Servos, ids: Sequence[int], until: Callable[[Mapping[int, float]], bool]
 ) -> dict[int, tuple[int, int]]:
     """Return the range of each limp joint while it is moved by hand: least and largest position [steps], by ID.
 
@@ -203,12 +202,12 @@ def passes_encoder_zero(family: ServoFamily, zero_steps: int, low_rad: float, hi
 
 
 def limited_range(
-    servo_id: int, held: ServoSettings, family: ServoFamily, zero_steps: int, direction: int,
+    servo_id: int, held: Held, family: ServoFamily, zero_steps: int, direction: int,
     angles: tuple[float, float],
 ) -> tuple[float, float]:  # fmt: skip
     """Return the part of a joint's range [rad] that the angle limits of its servo allow. Raises ProcedureError if they
     leave no room on both sides of straight."""
-    low, high = held.min_angle_limit, held.max_angle_limit
+    low, high = held.get("min_angle_limit", 0), held.get("max_angle_limit", 0)
     if low == high == 0:  # none
         return angles
     limits = sorted(direction * family.angle(end - zero_steps) for end in (low, high))
@@ -221,12 +220,12 @@ def limited_range(
     return least, most
 
 
-def held_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings]:
-    """Return the settings of each servo by ID. Raises ProcedureError naming servos that do not answer."""
-    return _all_of(read_settings(bus, ids))
+def held_by(bus: Servos, ids: Sequence[int]) -> dict[int, Held]:
+    """Return what each servo holds, by ID. Raises ProcedureError naming servos that do not answer."""
+    return _all_of(read_held(bus, ids))
 
 
-def common_model(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
+def common_model(bus: Servos, ids: Sequence[int], kind: str | None) -> str:
     """Return the name of the servos' model, from ``kind`` or their answers. Raises ProcedureError if they differ."""
     family = bus.family
     expected = None if kind is None else family_of_model(kind)[1]
@@ -282,7 +281,7 @@ class Wiggle(NamedTuple):
 
 
 def wiggle(
-    bus: ServoBus,
+    bus: Servos,
     servo_id: int,
     amplitude_rad: float = math.radians(6.0),
     torque: float = 0.25,
@@ -330,19 +329,17 @@ def wiggle(
     return Wiggle(moved, returned, largest)
 
 
-def _free_way(bus: ServoBus, servo_id: int, start: int, step: int) -> int:
+def _free_way(bus: Servos, servo_id: int, start: int, step: int) -> int:
     """Return ``step`` with the sign of a direction that the servo can take. Raises ProcedureError if there is none."""
-    held = held_settings(bus, [servo_id])[servo_id]
-    ways = {
-        way: held.faults(f"servo {servo_id}", (start, start + way), bus.family.steps_per_turn) for way in (step, -step)
-    }
-    for way, faults in ways.items():
-        if not faults:
+    held, turn = held_by(bus, [servo_id])[servo_id], bus.family.steps_per_turn
+    ways = {way: faults(held, f"servo {servo_id}", (start, start + way), turn) for way in (step, -step)}
+    for way, wrong in ways.items():
+        if not wrong:
             return way
     raise ProcedureError(f"{ways[step][0]}; it was not moved")
 
 
-def switch_off(bus: ServoBus, ids: Sequence[int], patience_s: float = 2.0) -> list[int]:
+def switch_off(bus: Servos, ids: Sequence[int], patience_s: float = 2.0) -> list[int]:
     """Switch the torque off until all servos confirm it or patience has run out. Return IDs of those that do not."""
     give_up, left = bus.clock.now() + patience_s, list(ids)
     while left:
@@ -361,7 +358,7 @@ def _raise_if_interrupted(interrupted: Callable[[], str | None]) -> None:
 
 
 def _await(
-    bus: ServoBus,
+    bus: Servos,
     servo_id: int,
     goal: int,
     way: tuple[int, int],
@@ -395,22 +392,23 @@ def _await(
 
 
 def find_direction(
-    bus: ServoBus,
+    bus: Servos,
     servo_id: int,
-    look: Callable[[int], Side],
+    look: Callable[[int], Side | None],
     amplitude_rad: float = math.radians(6.0),
     torque: float = 0.25,
     interrupted: Callable[[], str | None] = never,
-) -> int:
-    """Return 1 if the servo's counts grow as the joint bends to the right, else -1.
+) -> int | None:
+    """Return 1 if the servo's counts grow as the joint bends to the right, -1 if to the left, None if nobody looked.
 
     Args:
-        look: called with the servo's ID while the joint holds its far end; returns the side to which it bent.
+        look: called with the servo's ID while the joint holds its far end; returns the side to which it bent, or None
+            if nobody answers.
 
     Raises ProcedureError: the joint does not move, nobody saw it move, or as ``wiggle``.
     """
     for _ in range(_ATTEMPTS):
-        answers: list[Side] = []
+        answers: list[Side | None] = []
         done = wiggle(
             bus, servo_id, amplitude_rad, torque,
             at_the_end=lambda heard=answers: heard.append(look(servo_id)),  # type: ignore[misc]
@@ -418,8 +416,9 @@ def find_direction(
         )  # fmt: skip
         if not done.moved:
             torque = min(1.0, 1.6 * torque)
-            continue
-        if answers[0] != "unseen":
+        elif answers[0] is None:
+            return None
+        elif answers[0] != "unseen":
             return (1 if answers[0] == "right" else -1) * (1 if done.moved_rad > 0.0 else -1)
     raise ProcedureError(
         f"servo {servo_id} was not seen to move in {_ATTEMPTS} attempts; is its joint blocked, or loaded?"

@@ -106,7 +106,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
             ended = True
             connected.close()
             passed_s = max(body.clock.now() - begun_s, 1e-9)
-            code = code or int(body.torque_off_owed)
+            code = code or int(body.torque_off_pending)
             left = [line for line in body.news() if line not in ("stopped: closed", f"stopped: {reason}")]
             for line in left:
                 print(line)

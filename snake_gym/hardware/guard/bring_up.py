@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from snake_gym.hardware.bus.family import family_of_model
 from snake_gym.hardware.bus.protocol import ServoError
 from snake_gym.hardware.bus.servo_bus import ServoBus
-from snake_gym.hardware.calibration.calibration import Calibration, read_settings
+from snake_gym.hardware.calibration.calibration import Calibration, changes, faults, read_held
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import HealthMonitor, SafetyLimits, ServoHealth
 
@@ -41,12 +41,14 @@ def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[st
     expected = family_of_model(calibration.model)[1].number
     if one.held is None and expected is not None and info.model != expected:
         return [f"{name} says it is model {info.model}; expected {expected} ({calibration.model})"]
-    found = read_settings(bus, [one.servo_id])[one.servo_id]
+    found = read_held(bus, [one.servo_id])[one.servo_id]
     if found is None:
         return None
-    changes = [] if one.held is None else [f"{name}: {line}" for line in one.held.changes(found)]
+    changed = [] if one.held is None else changes(one.held, found, one.servo_id)
     ends = [one.zero_steps + one.direction * angle / calibration.rad_per_step for angle in (one.low_rad, one.high_rad)]
-    return changes or found.faults(name, (ends[0], ends[1]), calibration.steps_per_turn)
+    return [f"{name}: {line}" for line in changed] or faults(
+        found, name, (ends[0], ends[1]), calibration.steps_per_turn
+    )
 
 
 def raise_if_interrupted(interrupted: Interrupted) -> None:
@@ -78,6 +80,18 @@ def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interr
         names = ", ".join(f"{joint + 1} (servo {calibration.ids[joint]})" for joint in missing)
         raise BringUpError(f"joints {names} do not answer; at most {n_allowed} may be missing")
     return missing
+
+
+def close_locks(bus: ServoBus, calibration: Calibration, joints: Sequence[int]) -> list[str]:
+    """Close the memory of the servos of ``joints`` (from 0) where it is open. Return news, one line each."""
+    ids = {calibration.ids[joint]: joint for joint in joints}
+    found = bus.read_block(list(ids), "lock").values
+    unlocked = [one for one, values in found.items() if values is not None and values["lock"] == 0]
+    return [
+        f"{_name(calibration, ids[one])}: its memory was open, as after a change that was cut short; "
+        + ("it is locked now" if bus.write_register(one, "lock", 1) else "it does not lock again")
+        for one in unlocked
+    ]
 
 
 def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLimits, joints: Sequence[int]) -> None:
@@ -147,13 +161,13 @@ def raise_torque(
             while not bus.write_register(servo_id, "torque_limit", round(full * share)):
                 raise_if_interrupted(interrupted)
                 if bus.clock.now() > give_up_s:
-                    raise BringUpError(f"servo {servo_id} does not take a torque limit{late_note(bus.counters.late)}")
+                    raise BringUpError(f"servo {servo_id} does not take a torque limit{late_note(bus.late.total())}")
         if part == 0:  # the goal is the present position, and switches the torque on
             bus.write_targets(ids, steps, speeds)
             on = bus.torque(ids, True)
             if not all(on.values()):
                 silent = ", ".join(str(one) for one, known in on.items() if not known)
-                raise BringUpError(f"servos {silent} do not switch their torque on{late_note(bus.counters.late)}")
+                raise BringUpError(f"servos {silent} do not switch their torque on{late_note(bus.late.total())}")
         end_s = bus.clock.now() + ramp_time_s / _RAMP_STEPS
         while (left_s := end_s - bus.clock.now()) > 0.0:
             raise_if_interrupted(interrupted)

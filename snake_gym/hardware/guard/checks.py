@@ -166,28 +166,35 @@ class HealthMonitor:
         """(J,) True for joints that no longer answer, or whose servos report that they cannot do their work."""
         self.silent_s, self._unfit_s, self._stalled_s = np.zeros((3, n_joints))
         """(J,) times without an answer, unfit for work, and stalled [s]."""
+        self.gap_s = np.zeros(n_joints)
+        """(J,) duration of the last silence [s]; inf: since before the start."""
 
     def miss(self, joints: Sequence[int]) -> None:
         """Mark these joints (from 0) as lost until they answer."""
         self.silent_s[list(joints)] = math.inf
         self.lost[list(joints)] = True
 
-    def check(self, health: ServoHealth, dt_s: float, excuse: str = "") -> tuple[list[str], str | None]:
+    def check(
+        self, health: ServoHealth, dt_s: float, excuses: Sequence[str] | None = None
+    ) -> tuple[list[str], str | None]:
         """Return news ``dt_s`` [s] after the last cycle, one line each, and a reason to stop the robot, or None;
-        ``excuse``: cause of the silence other than the servos, added to what says that they are silent."""
+        ``excuses``: for each joint the cause of its silence other than its servo, or nothing."""
         limits, news = self.limits, []
+        excuses = [""] * self.lost.size if excuses is None else excuses
         # A long gap before the first missing answer is no silence of the servo: no reading was asked for in it.
         began = self.silent_s == 0.0
         silence_s = np.where(began, min(dt_s, 0.5 * limits.lost_after_s), dt_s)
+        self.gap_s = np.where(began, self.gap_s, self.silent_s)
         self.silent_s = np.where(health.answered, 0.0, self.silent_s + silence_s)
         unfit = health.error & _UNFIT != 0
         self._unfit_s = np.where(unfit, self._unfit_s + dt_s, np.where(health.answered, 0.0, self._unfit_s))
         silent = self.silent_s > limits.lost_after_s
         lost = silent | (self._unfit_s > limits.lost_after_s)
-        for joint in np.flatnonzero(lost & ~self.lost):
-            why = f"no answer for {self.silent_s[joint]:.2f} s{excuse}" if silent[joint] else "its servo says so"
+        for joint in np.flatnonzero(lost & ~self.lost).tolist():
+            silence = f"no answer for {self.silent_s[joint]:.2f} s{excuses[joint]}"
+            why = silence if silent[joint] else "its servo says so"
             news.append(f"joint {joint + 1} is lost: {why}")
-        for joint in np.flatnonzero(self.lost & ~lost):
+        for joint in np.flatnonzero(self.lost & ~lost).tolist():
             news.append(f"joint {joint + 1} answers again")
         self.lost = lost
         stalls = health.answered & (np.abs(health.load) > limits.stall.load * limits.torque_limit)
@@ -196,7 +203,8 @@ class HealthMonitor:
         eased_s = np.maximum(self._stalled_s - np.where(still, 1.0, FREED) * dt_s, 0.0)
         self._stalled_s = np.where(stalls, self._stalled_s + dt_s, eased_s)
         news += list(health.faults)
-        return news, self._reason(health, excuse if silent.any() else "")
+        silent_excuses = [excuses[joint] for joint in np.flatnonzero(silent).tolist()]
+        return news, self._reason(health, silent_excuses[0] if silent_excuses and all(silent_excuses) else "")
 
     def _reason(self, health: ServoHealth, excuse: str) -> str | None:
         limits = self.limits
@@ -207,7 +215,7 @@ class HealthMonitor:
         high = math.inf if limits.max_voltage_v is None else limits.max_voltage_v
         current = math.inf if limits.max_current_a is None else limits.max_current_a
         checks = (
-            (self._stalled_s > limits.stall.time_s, "is stalled", health.load, ""),
+            (self._stalled_s > limits.stall.time_s, "is stalled", 100.0 * health.load, " % load"),
             (health.temperature_c > limits.max_temperature_c, "is too hot", health.temperature_c, " C"),
             (health.voltage_v < low, "has too low a voltage", health.voltage_v, " V"),
             (health.voltage_v > high, "has too high a voltage", health.voltage_v, " V"),

@@ -79,7 +79,7 @@ def test_a_calibration_that_waits_for_an_answer_or_moves_a_joint_is_stopped(
     """``key``: on a terminal, while the joint is on its way; else the joint holds its wiggle."""
     ours, theirs = pty.openpty()
     out_file = Path(latch).parent / "out.json"
-    command = [sys.executable, "-m", "tests.hardware.patient", "-", "snake_gym.hardware"]
+    command = [sys.executable, "-m", "tests.hardware.patient", "snake_gym.hardware"]
     command += ["calibrate", "--port", port.port, "--ids", "1-2", "--degrees", "30" if how == "key" else "5"]
     process = subprocess.Popen(
         [*command, "--limit", "60", "--latch", latch, "--out", str(out_file)], cwd=ROOT, text=True,

@@ -19,7 +19,7 @@ import pytest
 from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
-from snake_gym.hardware.guard import guarded_body
+from snake_gym.hardware.guard import client
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import GuardedBody
@@ -74,7 +74,7 @@ def body(make_body: Callable[..., GuardedBody]) -> GuardedBody:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits longer than a second for the end of a guard that cannot reach all servos."""
-    monkeypatch.setattr(guarded_body, "_FAREWELL_S", 1.0)
+    monkeypatch.setattr(client, "_FAREWELL_S", 1.0)
 
 
 def may_take_priority() -> bool:
@@ -263,8 +263,8 @@ def test_a_servo_that_was_away_at_the_end_is_switched_off_when_it_is_back(
     terminal: EmulatedPort, body: GuardedBody, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All of the patience with the dead servo passes before the guard speaks.
-    monkeypatch.setattr(guarded_body, "_HUNG_S", 20.0)
-    monkeypatch.setattr(guarded_body, "_FAREWELL_S", 5.0)
+    monkeypatch.setattr(client, "_HUNG_S", 20.0)
+    monkeypatch.setattr(client, "_FAREWELL_S", 5.0)
     terminal.bus.servos[2].dead = True
     drive(body, 0.3, 0.1)
     body.close()
@@ -285,7 +285,7 @@ def test_without_guard_and_port_the_policy_s_side_goes_on_trying(terminal: Emula
     terminal.plug()
     body.run_until(body.clock.now() + 0.1)
     assert torque_on(terminal) == [False] * N
-    assert body.news() == ["torque is off in all joints now"]
+    assert body.news() == ["torque is off in all servos now"]
 
 
 def test_what_is_no_message_for_this_robot_is_not_taken_for_one() -> None:
