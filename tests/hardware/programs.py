@@ -43,6 +43,12 @@ def launch(*arguments: str, patient: bool = False) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+def guard_of(process: subprocess.Popen[str]) -> int:
+    """Process ID of a command's guard."""
+    (guard,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(guard)
+
+
 def press(process: subprocess.Popen[str], keys: str) -> None:
     """Type into its standard input."""
     assert process.stdin is not None

@@ -131,15 +131,18 @@ class Person:
 
     def _heard(self, wait_s: float) -> str | None:
         """Return an answer that comes within ``wait_s`` [s]. Raises StoppedError if it, or anything else, is a stop."""
+        answer, is_over = None, False
         try:
             answer = self._lines.next(wait_s)
         except EOFError:
-            raise ConfigError(_NOBODY) from None
+            is_over = True
         if answer is not None and answer in STOP_ANSWERS:
             self._stop.trip("a key was pressed")
         reason = self._stop.reason if self._stop.tripped else self._interrupted()
         if reason is not None:
             raise StoppedError(f"stopped: {reason}")
+        if is_over:
+            raise ConfigError(_NOBODY)
         return answer
 
 

@@ -60,7 +60,6 @@ class RunGuard(Guard):
 
     def start(self) -> None:
         self._body.start(self.interrupted)
-        self._report()
 
     def patience_s(self) -> float:
         left_s = self._body.next_cycle_s - self._clock.now()
@@ -78,12 +77,9 @@ class RunGuard(Guard):
             body.send_goal()
         self._clock.sleep(body.next_cycle_s - self._clock.now())
         body.cycle()
-        self._report()
-        return body.stop_reason is None or body.torque_off_pending
-
-    def _report(self) -> None:
         self.tell_news()
-        self.send("sample", self._body.sample())
+        self.send("sample", body.sample())
+        return body.stop_reason is None or body.torque_off_pending
 
 
 def main(arguments: list[str]) -> int:
