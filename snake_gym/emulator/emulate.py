@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config import ConfigError
-from snake_gym.emulator.bus import EmulatedBus, EmulatedServo
+from snake_gym.emulator.bus import EmulatedBus
 from snake_gym.emulator.port import EmulatedPort
 from snake_gym.emulator.robot import emulate
+from snake_gym.emulator.servo import EmulatedServo
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.family import find_family
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain

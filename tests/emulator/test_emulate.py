@@ -15,7 +15,7 @@ import pytest
 
 from snake_gym.emulator.emulate import mounted_at_random
 from snake_gym.hardware.__main__ import main
-from snake_gym.hardware.bus.servo_bus import BusPort
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.calibration.procedures import Side
 from snake_gym.hardware.commands.calibrate import calibrate

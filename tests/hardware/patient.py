@@ -12,22 +12,21 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 
-from snake_gym.hardware.bus import servo_bus
-from snake_gym.hardware.bus.exchange import LineTiming
-from snake_gym.hardware.guard import guarded_body, torque_off
+from snake_gym.hardware.bus import line
+from snake_gym.hardware.guard import client, torque_off
 from snake_gym.hardware.guard.torque_off import start_partner
 
-SLOW_ADAPTER = partial(LineTiming, latency_s=0.03)
+WAIT_S = 0.03
+"""Least wait for an answer [s]."""
 _FAREWELL_S = 20.0
 """Time for which a guard that is no longer needed tries to reach servos [s]."""
 
 
 def be_patient(patch: Callable[[object, str, object], None] = setattr) -> None:
     """Wait longer for answers, here and in the guards started from now on."""
-    patch(servo_bus, "LineTiming", SLOW_ADAPTER)
-    patch(guarded_body, "start_partner", _start)
+    patch(line, "LEAST_WAIT_S", WAIT_S)
+    patch(client, "start_partner", _start)
 
 
 def _start(module: str, link: socket.socket) -> subprocess.Popen[bytes]:
@@ -36,13 +35,13 @@ def _start(module: str, link: socket.socket) -> subprocess.Popen[bytes]:
 
 def main(descriptor: str, module: str, *words: str) -> None:
     """Run ``module``: a partner that talks through ``descriptor``, or a command (-)."""
-    servo_bus.LineTiming = SLOW_ADAPTER  # type: ignore[misc,assignment]
+    line.LEAST_WAIT_S = WAIT_S
     torque_off.FAREWELL_S = _FAREWELL_S
     sys.argv = [module, descriptor]
     if descriptor == "-":
         from snake_gym.hardware.commands import options
 
-        options._PATIENT = LineTiming(latency_s=0.1)
+        options._PATIENCE_S = 0.1
         sys.argv = [module, *words]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

@@ -24,14 +24,14 @@ from snake_gym.config import ConfigError, Settings, build, near_path, write_atom
 from snake_gym.config.errors import show
 from snake_gym.config.files import read_file
 from snake_gym.config.settings import Angle, PositiveCount
+from snake_gym.hardware.bus.bus import Bus
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
 from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import MAX_ID
-from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.robot.spec import FloatArray
 
-_POSITION_MODE, _WHOLE_RESOLUTION = 0, 1
-"""Required counts of ``mode`` and ``angle_resolution``; a higher resolution multiplies every motion."""
+_WHOLE_RESOLUTION = 1
+"""Required ``angle_resolution``: a higher one multiplies every motion."""
 
 
 class ServoSettings(Settings):
@@ -60,18 +60,18 @@ class ServoSettings(Settings):
             for name, was in asdict(self).items() if was != now[name]
         ]  # fmt: skip
 
-    def faults(self, name: str, ends_steps: tuple[float, float] | None, turn: int) -> list[str]:
-        """Return reasons why the servo ``name`` could not move as told between two positions [steps of a ``turn``], or,
+    def faults(self, name: str, ends_steps: tuple[float, float] | None, family: ServoFamily) -> list[str]:
+        """Return reasons why the servo ``name`` could not move as told between two positions [steps], or,
         where they are None, between any."""
-        if self.mode != _POSITION_MODE:
-            return [f"{name} is in mode {self.mode}; expected {_POSITION_MODE}, position"]
+        if self.mode != family.position_mode:
+            return [f"{name} is in mode {self.mode}; expected {family.position_mode}, position"]
         if self.angle_resolution != _WHOLE_RESOLUTION:
             return [f"{name} has angle_resolution {self.angle_resolution}; expected {_WHOLE_RESOLUTION}"]
         low, high = self.min_angle_limit, self.max_angle_limit
         if ends_steps is None or low == high == 0:  # it counts whole turns: no limits, no place where its counts jump
             return []
         least, most = min(ends_steps), max(ends_steps)
-        if least < -0.5 or most > turn - 0.5:
+        if least < -0.5 or most > family.steps_per_turn - 0.5:
             return [
                 f"{name}: its range passes the encoder's zero, across which it does not drive; expected a calibration "
                 "made with --recentre"
@@ -84,13 +84,14 @@ class ServoSettings(Settings):
         return []
 
 
-def read_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings | None]:
+def read_settings(bus: Bus, ids: Sequence[int]) -> dict[int, ServoSettings | None]:
     """Return the settings of each servo by ID, or None if it does not answer."""
     names = list(ServoSettings.__dataclass_fields__)
+    others = {name: FEETECH.register(name).default for name in names} | {"mode": bus.family.position_mode}
     found = bus.read_block(ids, *names).values
     return {
         one: None if told is None else
-        ServoSettings(**{name: told.get(name, FEETECH.register(name).default) for name in names})
+        ServoSettings(**{name: told.get(name, others[name]) for name in names})
         for one, told in found.items()
     }  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Calibration procedures: find servos, assign IDs, and measure direction, zero and range of each joint.
 
-Procedures work on a ``ServoBus`` and put questions to a person, or a test, through functions. While one moves a joint,
+Procedures work on a ``Bus`` and put questions to a person, or a test, through functions. While one moves a joint,
 it calls ``interrupted`` between bus exchanges, which returns a reason to stop, or None to go on. However it ends,
 torque-off is repeated until the servo confirms it, or patience has run out.
 
@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Literal, NamedTuple, TypeVar
 
+from snake_gym.hardware.bus.bus import Bus, ServoInfo, say_twins, set_lock
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
-from snake_gym.hardware.bus.servo_bus import ServoBus, ServoInfo
 from snake_gym.hardware.calibration.calibration import ServoSettings, read_settings
 
 _T = TypeVar("_T")
@@ -40,7 +40,7 @@ class FoundServo(NamedTuple):
     temperature_c: float
 
 
-def scan(open_bus: Callable[[int], ServoBus], bauds: Iterable[int], ids: Sequence[int]) -> list[FoundServo]:
+def scan(open_bus: Callable[[int], Bus], bauds: Iterable[int], ids: Sequence[int]) -> list[FoundServo]:
     """Return all servos that answer a ping, at each of ``bauds``; ``open_bus`` opens the bus at a baud rate."""
     found: list[FoundServo] = []
     for baud in bauds:
@@ -52,7 +52,7 @@ def scan(open_bus: Callable[[int], ServoBus], bauds: Iterable[int], ids: Sequenc
     return found
 
 
-def _look_at(bus: ServoBus, baud: int, info: ServoInfo) -> FoundServo:
+def _look_at(bus: Bus, baud: int, info: ServoInfo) -> FoundServo:
     values = bus.read_block([info.id], "present_position", "present_temperature").values[info.id]
     if values is None:
         return FoundServo(baud, info, None, math.nan, math.nan)
@@ -60,7 +60,7 @@ def _look_at(bus: ServoBus, baud: int, info: ServoInfo) -> FoundServo:
     return FoundServo(baud, info, values["present_position"], volts, float(values["present_temperature"]))
 
 
-def change_id(bus: ServoBus, old: int, new: int) -> None:
+def change_id(bus: Bus, old: int, new: int) -> None:
     """Change the ID of the only servo with ``old`` to ``new``, permanently; new servos all have 1, so connect them
     singly. Raises ProcedureError: no servo has the old ID, the new one is taken, or the servo does not accept it."""
     if not (0 <= old <= 253 and 0 <= new <= 253) or old == new:
@@ -69,17 +69,20 @@ def change_id(bus: ServoBus, old: int, new: int) -> None:
         raise ProcedureError(f"id {new} is taken already; expected a free one")
     # A late answer to that ping must not pass for what the servo says under its new ID.
     bus.clock.sleep(_QUIET_S)
-    if bus.ping(old) is None:
-        raise ProcedureError(f"no single servo answers as {old}; expected one, alone if it is new from the factory")
+    info = bus.ping(old)
+    if info is None:
+        raise ProcedureError(f"no servo answers as {old}; look at power and cable")
+    if info.ambiguous:
+        raise ProcedureError(say_twins(old))
     _let_go(bus, old, "its id was not changed")
     holder = old
     try:
-        if not bus.write_register(old, "lock", 0):
+        if not set_lock(bus, old, False):
             raise ProcedureError(f"servo {old} does not unlock its memory; its id was not changed")
         if bus.write_register(old, "id", new) and bus.ping(new) is not None:
             holder = new
     finally:
-        locked = bus.write_register(holder, "lock", 1)
+        locked = set_lock(bus, holder, True)
     if holder == old:
         raise ProcedureError(f"servo {old} does not take the id {new}")
     if not locked:
@@ -88,23 +91,23 @@ def change_id(bus: ServoBus, old: int, new: int) -> None:
         raise ProcedureError(f"a second servo answers as {old}; both had that id: connect them one by one")
 
 
-def _let_go(bus: ServoBus, servo_id: int, consequence: str) -> None:
+def _let_go(bus: Bus, servo_id: int, consequence: str) -> None:
     if not bus.torque([servo_id], False)[servo_id]:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off; {consequence}")
 
 
-def set_register(bus: ServoBus, servo_id: int, name: str, value: int) -> None:
+def set_register(bus: Bus, servo_id: int, name: str, value: int) -> None:
     """Set a register of a limp servo, permanently if it is a stored one. Raises ProcedureError: the servo does not
     switch its torque off, or does not hold the value afterwards; ValueError, ConfigError: no value to be written."""
     bus.family.encode(name, value)
     _let_go(bus, servo_id, f"{name} was not written")
     is_stored = bus.family.register(name).address < bus.family.eeprom_end
-    if is_stored and not bus.write_register(servo_id, "lock", 0):
+    if is_stored and not set_lock(bus, servo_id, False):
         raise ProcedureError(f"servo {servo_id} does not unlock its memory; {name} was not written")
     try:
         bus.write_register(servo_id, name, value)
     finally:
-        is_locked = not is_stored or bus.write_register(servo_id, "lock", 1)
+        is_locked = not is_stored or set_lock(bus, servo_id, True)
     told = _all_of(bus.read_block([servo_id], name).values)[servo_id]
     if told[name] != value:
         raise ProcedureError(f"servo {servo_id} holds {told[name]} in {name} after {value} was written")
@@ -112,7 +115,7 @@ def set_register(bus: ServoBus, servo_id: int, name: str, value: int) -> None:
         raise ProcedureError(f"servo {servo_id} holds {value} in {name} but does not lock its memory; try once more")
 
 
-def read_positions(bus: ServoBus, ids: Sequence[int]) -> dict[int, int]:
+def read_positions(bus: Bus, ids: Sequence[int]) -> dict[int, int]:
     """Return present positions [steps] by ID; servos that are silent are asked again for a moment, as answers come
     too late on a busy computer. Raises ProcedureError naming those that do not answer."""
     found = dict(bus.read_block(ids, "present_position").values)
@@ -130,7 +133,7 @@ def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
     return {one: told for one, told in found.items() if told is not None}
 
 
-def recentre(bus: ServoBus, servo_id: int) -> int:
+def recentre(bus: Bus, servo_id: int) -> int:
     """Make the present position the middle one, permanently: no servo drives a joint across its encoder's zero. Return
     the new reading [steps]. Raises ProcedureError."""
     code, middle = bus.family.recentre_code, bus.family.middle
@@ -147,7 +150,7 @@ def recentre(bus: ServoBus, servo_id: int) -> int:
 
 
 @contextmanager
-def limp(bus: ServoBus, ids: Sequence[int]) -> Iterator[None]:
+def limp(bus: Bus, ids: Sequence[int]) -> Iterator[None]:
     """Switch the torque off for the block and the time after it. Raises ProcedureError if it stays on."""
     on = [str(one) for one, known in bus.torque(ids, False).items() if not known]
     if on:
@@ -156,7 +159,7 @@ def limp(bus: ServoBus, ids: Sequence[int]) -> Iterator[None]:
 
 
 def watch_range(
-    bus: ServoBus, ids: Sequence[int], until: Callable[[Mapping[int, float]], bool]
+    bus: Bus, ids: Sequence[int], until: Callable[[Mapping[int, float]], bool]
 ) -> dict[int, tuple[int, int]]:
     """Return the range of each limp joint while it is moved by hand: least and largest position [steps], by ID.
 
@@ -221,12 +224,12 @@ def limited_range(
     return least, most
 
 
-def held_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings]:
+def held_settings(bus: Bus, ids: Sequence[int]) -> dict[int, ServoSettings]:
     """Return the settings of each servo by ID. Raises ProcedureError naming servos that do not answer."""
     return _all_of(read_settings(bus, ids))
 
 
-def common_model(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
+def common_model(bus: Bus, ids: Sequence[int], kind: str | None) -> str:
     """Return the name of the servos' model, from ``kind`` or their answers. Raises ProcedureError if they differ."""
     family = bus.family
     expected = None if kind is None else family_of_model(kind)[1]
@@ -282,7 +285,7 @@ class Wiggle(NamedTuple):
 
 
 def wiggle(
-    bus: ServoBus,
+    bus: Bus,
     servo_id: int,
     amplitude_rad: float = math.radians(6.0),
     torque: float = 0.25,
@@ -330,19 +333,17 @@ def wiggle(
     return Wiggle(moved, returned, largest)
 
 
-def _free_way(bus: ServoBus, servo_id: int, start: int, step: int) -> int:
+def _free_way(bus: Bus, servo_id: int, start: int, step: int) -> int:
     """Return ``step`` with the sign of a direction that the servo can take. Raises ProcedureError if there is none."""
     held = held_settings(bus, [servo_id])[servo_id]
-    ways = {
-        way: held.faults(f"servo {servo_id}", (start, start + way), bus.family.steps_per_turn) for way in (step, -step)
-    }
+    ways = {way: held.faults(f"servo {servo_id}", (start, start + way), bus.family) for way in (step, -step)}
     for way, faults in ways.items():
         if not faults:
             return way
     raise ProcedureError(f"{ways[step][0]}; it was not moved")
 
 
-def switch_off(bus: ServoBus, ids: Sequence[int], patience_s: float = 2.0) -> list[int]:
+def switch_off(bus: Bus, ids: Sequence[int], patience_s: float = 2.0) -> list[int]:
     """Switch the torque off until all servos confirm it or patience has run out. Return IDs of those that do not."""
     give_up, left = bus.clock.now() + patience_s, list(ids)
     while left:
@@ -361,7 +362,7 @@ def _raise_if_interrupted(interrupted: Callable[[], str | None]) -> None:
 
 
 def _await(
-    bus: ServoBus,
+    bus: Bus,
     servo_id: int,
     goal: int,
     way: tuple[int, int],
@@ -395,7 +396,7 @@ def _await(
 
 
 def find_direction(
-    bus: ServoBus,
+    bus: Bus,
     servo_id: int,
     look: Callable[[int], Side],
     amplitude_rad: float = math.radians(6.0),
@@ -426,7 +427,7 @@ def find_direction(
     )
 
 
-def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, new: int) -> None:
+def change_baud(open_bus: Callable[[int], Bus], servo_id: int, old: int, new: int) -> None:
     """Set the servo from ``old`` to ``new`` [baud]; ``open_bus`` opens the bus at a baud rate.
 
     The servo changes at once, so it cannot acknowledge: it is looked for at the new rate and, if it is not there, at
@@ -437,7 +438,7 @@ def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, ne
     """
     for attempt in range(_ATTEMPTS):
         with closing(open_bus(old)) as bus:
-            rates = bus.family.safe_bauds
+            rates = bus.family.baud_rates
             if new not in rates or old == new:
                 others = [rate for rate in rates if rate != old]
                 near = min(others, key=lambda rate: abs(rate - new), default=old)
@@ -458,15 +459,15 @@ def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, ne
     )
 
 
-def _tell(bus: ServoBus, servo_id: int, new: int) -> None:
+def _tell(bus: Bus, servo_id: int, new: int) -> None:
     _let_go(bus, servo_id, "its baud rate was not changed")
-    if not bus.write_register(servo_id, "lock", 0):
-        bus.write_register(servo_id, "lock", 1)
+    if not set_lock(bus, servo_id, False):
+        set_lock(bus, servo_id, True)
         raise ProcedureError(f"servo {servo_id} does not unlock its memory; its baud rate was not changed")
-    bus.write_register(servo_id, "baud_rate", bus.family.safe_bauds.index(new), acknowledged=False)
+    bus.write_register(servo_id, "baud_rate", bus.family.baud_rates.index(new), acknowledged=False)
 
 
-def _lock(open_bus: Callable[[int], ServoBus], servo_id: int, baud: int) -> bool:
+def _lock(open_bus: Callable[[int], Bus], servo_id: int, baud: int) -> bool:
     """Lock the servo's memory. Return False if it does not answer at this rate."""
     with closing(open_bus(baud)) as bus:
-        return bus.ping(servo_id) is not None and bus.write_register(servo_id, "lock", 1)
+        return bus.ping(servo_id) is not None and set_lock(bus, servo_id, True)

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.bus.bus import Bus
 from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration
 from snake_gym.hardware.calibration.procedures import (
     ProcedureError,
@@ -209,7 +209,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def calibrate(
-    bus: ServoBus, ids: Sequence[int], guide: Person, kind: str | None = None,
+    bus: Bus, ids: Sequence[int], guide: Person, kind: str | None = None,
     amplitude_rad: float = math.radians(6.0), torque: float = 0.25, limit_rad: float | None = None,
     margin_rad: float = math.radians(3.0), recentring: Recentring = "auto",
     interrupted: Callable[[], str | None] = never,
@@ -226,7 +226,7 @@ def calibrate(
     """
     family, name = bus.family, common_model(bus, ids, kind)
     for one, found in held_settings(bus, ids).items():
-        for fault in found.faults(f"servo {one}", None, family.steps_per_turn):
+        for fault in found.faults(f"servo {one}", None, family):
             raise ProcedureError(fault)
     with limp(bus, ids):
         guide.straighten()
@@ -268,7 +268,7 @@ def calibrate(
 
 
 def _ranges_by_hand(
-    bus: ServoBus, ids: Sequence[int], guide: Person, zeros: Mapping[int, int], directions: Mapping[int, int],
+    bus: Bus, ids: Sequence[int], guide: Person, zeros: Mapping[int, int], directions: Mapping[int, int],
     margin_rad: float,
 ) -> dict[int, tuple[float, float]]:  # fmt: skip
     """Return the least and largest angle [rad] by ID of joints moved by hand; joints with an impossible range are asked

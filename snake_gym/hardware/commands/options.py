@@ -13,9 +13,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from snake_gym.config import ConfigError, add_set_option, apply_overrides, build, load_yaml, merge
-from snake_gym.hardware.bus.exchange import LineTiming
+from snake_gym.hardware.bus.bus import Bus, BusPort, say_twins
 from snake_gym.hardware.bus.family import find_family
-from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.procedures import switch_off
 from snake_gym.hardware.commands import PROGRAM
@@ -25,8 +24,8 @@ from snake_gym.hardware.guard.torque_off import TorqueWatch, describe
 from snake_gym.hardware.robot.connection import EMULATED
 from snake_gym.hardware.robot.run_config import RunConfig
 
-_PATIENT = LineTiming(latency_s=0.02)
-"""Timing of scans and wiggles, which may wait longer than a control loop."""
+_PATIENCE_S = 0.025
+"""Wait for answers of scans and wiggles [s], longer than that of a control loop."""
 
 
 def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
@@ -60,14 +59,14 @@ def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = No
     return build(RunConfig, settings, options.config or "settings")
 
 
-def open_bus(port: BusPort, retries: int = 2) -> ServoBus:
+def open_bus(port: BusPort, retries: int = 2) -> Bus:
     """Open the bus behind a serial device. Raises ConfigError."""
     if port.device in EMULATED:
         raise ConfigError(
             f"--port is {port.device!r}; expected a serial device (of an emulated robot: see {PROGRAM} emulate)"
         )
     try:
-        return port.open(_PATIENT, retries)
+        return port._replace(latency_s=port.latency_s or _PATIENCE_S).open(retries)
     except PortGone as error:
         raise ConfigError(f"--port: {error}") from None
 
@@ -180,7 +179,7 @@ def ending_by_signal() -> Iterator[None]:
 class Supervised(NamedTuple):
     """Servos that may be moved."""
 
-    bus: ServoBus
+    bus: Bus
     there: list[int]
     """IDs of those that answer."""
     interrupted: Callable[[], str | None]
@@ -203,7 +202,11 @@ def supervised(
             raise ConfigError(f"the emergency stop is tripped: {stop.reason}; {stop.how_to_clear}")
         if not stop.writable():
             raise ConfigError(f"the emergency stop could not be tripped: {stop.latch} cannot be written")
-        there = [one for one in ids if bus.ping(one) is not None]
+        found = [info for one in ids if (info := bus.ping(one)) is not None]
+        twins = [say_twins(info.id) for info in found if info.ambiguous]
+        if twins:
+            raise ConfigError("; ".join(twins))
+        there = [info.id for info in found]
         try:
             beats, moves = Heartbeat(heartbeat), False
         except PortGone as error:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.family import ServoFamily
-from snake_gym.hardware.bus.protocol import describe_error
+from snake_gym.hardware.bus.family import describe_error
 from snake_gym.hardware.calibration.procedures import FoundServo, ProcedureError, change_baud, change_id, scan
 from snake_gym.hardware.commands.options import add_bus, bus_port, id_list, open_bus, say_ids
 
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     port = bus_port(options)
     family = port.family
-    bauds = family.safe_bauds if options.all_bauds else [port.baud]
+    bauds = family.baud_rates if options.all_bauds else [port.baud]
     found = scan(lambda baud: open_bus(port._replace(baud=baud), retries=1), bauds, options.ids)
     print(table(found, family) if found else _nobody(options, bauds))
     return 0 if found else 1

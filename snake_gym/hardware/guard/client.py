@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from snake_gym.config import to_dict
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
-from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BodySample, BringUpError
@@ -70,10 +70,9 @@ class GuardedBody:
         self.n_joints = len(calibration.joints)
         self._stop = EmergencyStop(latch)
         self._settings = json.dumps({
-            "device": port.device, "baud": port.baud, "family": to_dict(port.family),
-            "calibration": to_dict(calibration), "limits": to_dict(limits), "period_s": period_s,
-            "speed_rad_s": np.broadcast_to(speed_rad_s, (self.n_joints,)).tolist(), "latch": str(self._stop.latch),
-            "priority": priority, "heartbeat": heartbeat,
+            "port": port.to_dict(), "calibration": to_dict(calibration), "limits": to_dict(limits),
+            "period_s": period_s, "speed_rad_s": np.broadcast_to(speed_rad_s, (self.n_joints,)).tolist(),
+            "latch": str(self._stop.latch), "priority": priority, "heartbeat": heartbeat,
         }).encode()  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None

@@ -51,8 +51,7 @@ from typing import NamedTuple
 import numpy as np
 
 from snake_gym.config import build
-from snake_gym.hardware.bus.family import ServoFamily, register_servo_family
-from snake_gym.hardware.bus.servo_bus import BusPort
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BodySample, BringUpError
@@ -317,7 +316,7 @@ def main(arguments: list[str]) -> int:
     told, asked = json.loads(link.recv(LARGEST)), unpack(link.recv(LARGEST))
     if asked is None:
         return 1
-    port = BusPort(told["device"], told["baud"], register_servo_family(build(ServoFamily, told["family"])))
+    port = BusPort.of(told["port"])
     calibration, limits = build(Calibration, told["calibration"]), build(SafetyLimits, told["limits"])
     try:
         bus, heartbeat = port.open(reopens=True), Heartbeat(told["heartbeat"])

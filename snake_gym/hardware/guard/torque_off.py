@@ -16,9 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from snake_gym.config import build, to_dict
-from snake_gym.hardware.bus.family import ServoFamily, register_servo_family
-from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
+from snake_gym.hardware.bus.bus import Bus, BusPort
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.heartbeat import Heartbeat
@@ -34,12 +32,12 @@ _AGAIN_S = 0.1
 
 def describe(port: BusPort, ids: Sequence[int]) -> dict[str, Any]:
     """Return what it takes to switch servos off, for another process; ``port_of`` reads it."""
-    return {"device": port.device, "baud": port.baud, "family": to_dict(port.family), "ids": list(ids)}
+    return {**port.to_dict(), "ids": list(ids)}
 
 
 def port_of(servos: dict[str, Any]) -> BusPort:
     """Return the port of servos that ``describe`` has described."""
-    return BusPort(servos["device"], servos["baud"], register_servo_family(build(ServoFamily, servos["family"])))
+    return BusPort.of(servos)
 
 
 def switch_off_port(port: BusPort, ids: Sequence[int]) -> list[int]:
@@ -58,9 +56,7 @@ class TorqueOff:
         heartbeat: beats while there are any.
     """
 
-    def __init__(
-        self, bus: ServoBus, ids: Sequence[int], stop: EmergencyStop, heartbeat: Heartbeat | None = None
-    ) -> None:
+    def __init__(self, bus: Bus, ids: Sequence[int], stop: EmergencyStop, heartbeat: Heartbeat | None = None) -> None:
         self._bus, self._clock = bus, bus.clock
         self._stop = stop
         self._servos = None if bus.port is None else describe(bus.port, ids)

@@ -18,7 +18,7 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.__main__ import main
-from snake_gym.hardware.bus.servo_bus import BusPort
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.commands.calibrate import TypedLines
 from snake_gym.hardware.commands.options import ending_by_signal, supervised
 from snake_gym.hardware.guard import emergency_stop

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from snake_gym.emulator.port import EmulatedPort
-from snake_gym.hardware.bus.servo_bus import BusPort
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
-from snake_gym.hardware.guard import guarded_body
+from snake_gym.hardware.guard import client
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import GuardedBody
@@ -74,7 +74,7 @@ def body(make_body: Callable[..., GuardedBody]) -> GuardedBody:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits longer than a second for the end of a guard that cannot reach all servos."""
-    monkeypatch.setattr(guarded_body, "_FAREWELL_S", 1.0)
+    monkeypatch.setattr(client, "_FAREWELL_S", 1.0)
 
 
 def may_take_priority() -> bool:
@@ -263,8 +263,8 @@ def test_a_servo_that_was_away_at_the_end_is_switched_off_when_it_is_back(
     terminal: EmulatedPort, body: GuardedBody, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All of the patience with the dead servo passes before the guard speaks.
-    monkeypatch.setattr(guarded_body, "_HUNG_S", 20.0)
-    monkeypatch.setattr(guarded_body, "_FAREWELL_S", 5.0)
+    monkeypatch.setattr(client, "_HUNG_S", 20.0)
+    monkeypatch.setattr(client, "_FAREWELL_S", 5.0)
     terminal.bus.servos[2].dead = True
     drive(body, 0.3, 0.1)
     body.close()
@@ -302,7 +302,7 @@ POLICY = """
 import sys, time
 import numpy as np
 from pathlib import Path
-from snake_gym.hardware.bus.servo_bus import BusPort
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.guard.client import GuardedBody
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.guard.checks import SafetyLimits
