@@ -16,9 +16,9 @@ import pytest
 
 from snake_gym.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
 from snake_gym.emulator.port import EmulatedPort
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.family import ServoFamily, find_family
-from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.calibration.calibration import load_calibration, straight_chain
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits

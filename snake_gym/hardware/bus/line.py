@@ -46,8 +46,6 @@ RETURN_DELAY_S = 0.0005
 """Longest return delay assumed of a servo [s]."""
 _LONGEST_LATE_S = 0.1
 """Longest lateness at which an answer can still be told from the present one [s]."""
-_TWIN_S = 0.0015
-"""Time for a second servo with the same ID to answer [s]."""
 _REOPEN_INTERVAL_S = 0.5
 EXTRA_BYTES = 12
 """Most bytes by which a reading is lengthened."""
@@ -161,61 +159,74 @@ class Line:
             return False
         return True
 
-    def ask(self, request: bytes, expected: Mapping[int, int], deadline_s: float, to_the_end: bool = False) -> Answers:
-        """Send a packet and return its answers. One servo is heard a moment longer: another may answer as well.
+    def ask(
+        self,
+        request: bytes,
+        expected: Mapping[int, int],
+        deadline_s: float,
+        to_the_end: bool = False,
+        twin_s: float = 0.0,
+    ) -> Answers:
+        """Send a packet and return its answers.
 
         Args:
             expected: number of parameters of each servo's answer by ID, in the order in which they answer; each is in
                 either ``packets`` or ``failures`` of the result.
             deadline_s: end of the waiting [s, on the clock].
             to_the_end: wait for missing answers until then; False: no longer than answers usually take.
+            twin_s: time [s] for which more answers are awaited, from servos that share an ID.
         """
         try:
             self._find_out_echo()
             self._drop_input()
             if self._clock.now() >= deadline_s:
                 return Answers({}, dict.fromkeys(expected, NO_TIME))
-            return self._ask(request, expected, deadline_s, to_the_end)
+            self._parser.max_params = MAX_PARAMS if self.echo else max(_LONGEST_ANSWER, *expected.values())
+            self._parser.garbled.clear()
+            self._put(request)
+            due_s = self._line_free_s + self.answer_time_s(len(expected), max(expected.values()))
+            answers = Answers({}, {})
+            try:
+                self._await(answers, expected, due_s, deadline_s, to_the_end, twin_s)
+            finally:  # an interrupted wait leaves overdue answers as well
+                for servo_id, n_params in expected.items():
+                    if servo_id not in answers.packets:
+                        reason = GARBLED if servo_id in self._parser.garbled else NO_ANSWER
+                        if answers.failures.setdefault(servo_id, reason) == NO_ANSWER:
+                            self._overdue[servo_id, n_params] = due_s
+                        self.counts[answers.failures[servo_id]] += 1
+            return answers
         except PortGone:
             self._lose_port()
             return Answers({}, dict.fromkeys(expected, PORT_GONE))
 
-    def _ask(self, request: bytes, expected: Mapping[int, int], deadline_s: float, to_the_end: bool) -> Answers:
-        answers = Answers({}, {})
-        self._parser.max_params = MAX_PARAMS if self.echo else max(_LONGEST_ANSWER, *expected.values())
-        self._parser.garbled.clear()
-        self._put(request)
-        one_s, wait_s = self.answer_time_s(1, max(expected.values())), self.wait_s
-        due_s = self._line_free_s + len(expected) * one_s
-        pause_s = 2.0 * one_s + wait_s  # longer than any that missing servos leave, unless many in a row
-        last_s = min(deadline_s, due_s + wait_s)
+    def _await(
+        self,
+        answers: Answers,
+        expected: Mapping[int, int],
+        due_s: float,
+        deadline_s: float,
+        to_the_end: bool,
+        twin_s: float,
+    ) -> None:
+        """Wait for the answers of ``ask``, all of which are due at ``due_s`` [s]."""
+        pause_s = 2.0 * self.answer_time_s(1, max(expected.values())) + self.wait_s  # of missing ones, unless many
+        last_s = min(deadline_s, due_s + self.wait_s)
         end_s = deadline_s if to_the_end else min(last_s, self._line_free_s + pause_s)
-        last_id = list(expected)[-1]
-        try:
-            while len(answers.packets) < len(expected):
-                left_s = end_s - self._clock.now()
-                data = self._hear(left_s, answers, expected)  # at least one look, however late it is
-                if data and not to_the_end:
-                    # After the last one's answer, others come only if IDs are wrong: a shorter wait.
-                    less_s = 0.5 * LEAST_WAIT_S if last_id in answers.packets else 0.0
-                    end_s = min(last_s, self._clock.now() + pause_s - less_s)
-                if left_s <= 0.0 and not data:
-                    self._take(self._parser.flush(), answers, expected)
-                    break
-            else:
-                end_s = self._clock.now()
-                self._delays.append(max(0.0, end_s - due_s))
-                end_s += _TWIN_S if len(expected) == 1 else 0.0
-                while (left_s := end_s - self._clock.now()) > 0.0:
-                    self._hear(left_s, answers, expected)
-        finally:  # an interrupted wait leaves overdue answers as well
-            for servo_id, n_params in expected.items():
-                if servo_id not in answers.packets:
-                    reason = GARBLED if servo_id in self._parser.garbled else NO_ANSWER
-                    if answers.failures.setdefault(servo_id, reason) == NO_ANSWER:
-                        self._overdue[servo_id, n_params] = due_s
-                    self.counts[answers.failures[servo_id]] += 1
-        return answers
+        while len(answers.packets) < len(expected):
+            left_s = end_s - self._clock.now()
+            is_quiet = not self._hear(left_s, answers, expected)  # at least one look, however late it is
+            if left_s <= 0.0 and is_quiet:
+                self._take(self._parser.flush(), answers, expected)
+                return
+            if not is_quiet and not to_the_end:
+                # After the last one's answer, others come only if IDs are wrong: a shorter wait.
+                less_s = 0.5 * LEAST_WAIT_S if list(expected)[-1] in answers.packets else 0.0
+                end_s = min(last_s, self._clock.now() + pause_s - less_s)
+        end_s = self._clock.now() + twin_s
+        self._delays.append(max(0.0, end_s - twin_s - due_s))
+        while (left_s := end_s - self._clock.now()) > 0.0:
+            self._hear(left_s, answers, expected)
 
     def _hear(self, wait_s: float, answers: Answers, expected: Mapping[int, int]) -> bool:
         """Take what arrives within ``wait_s`` [s]. Return False if nothing does."""

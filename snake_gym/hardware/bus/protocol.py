@@ -45,7 +45,9 @@ class Packet(NamedTuple):
 def build(servo_id: int, error_or_instruction: int, params: bytes = b"") -> bytes:
     """Return a whole packet. Raises ValueError: the ID is not 0..254, or there are too many parameters."""
     if not 0 <= servo_id <= BROADCAST_ID or len(params) > MAX_PARAMS:
-        raise ValueError(f"servo id is {servo_id}, with {len(params)} parameters; expected 0 to 254, at most {MAX_PARAMS}")
+        raise ValueError(
+            f"servo id is {servo_id}, with {len(params)} parameters; expected 0 to 254, at most {MAX_PARAMS}"
+        )
     body = bytes((servo_id, len(params) + 2, error_or_instruction)) + params
     return HEADER + body + bytes((~sum(body) & 0xFF,))
 

@@ -52,8 +52,8 @@ _SILENT_AFTER = 3
 """Unanswered readings in a row after which a servo is left out."""
 _PROBE_INTERVAL_S = 0.25
 """Time between two requests to a servo left out [s]."""
-_TWIN_READINGS = 2
-"""Garbled readings after which two servos share an ID."""
+_TWIN_S, _TWIN_READINGS = 0.0015, 2
+"""Time for a second servo with the same ID to answer [s], and readings that have to be garbled for it."""
 _IDENTITY = ("firmware_major", "firmware_minor", "model", "return_delay")
 
 
@@ -132,7 +132,7 @@ class ServoBus:
             return None
         self._misses.pop(servo_id, None)
         for _ in range(_TWIN_READINGS):
-            live = self.read_block([servo_id], *READING)
+            live = self.read_block([servo_id], *READING, twin_s=_TWIN_S)
             if live.failures.get(servo_id) not in (GARBLED, AMBIGUOUS):
                 break
         else:
@@ -145,7 +145,10 @@ class ServoBus:
         firmware = (values.get("firmware_major", 0), values.get("firmware_minor", 0))
         return ServoInfo(servo_id, values["model"], firmware, live.errors.get(servo_id, ServoError(0)))
 
-    def read_block(self, ids: Sequence[int], *names: str, deadline_s: float | None = None) -> BlockRead:
+    def read_block(
+        self, ids: Sequence[int], *names: str, deadline_s: float | None = None, twin_s: float = 0.0
+    ) -> BlockRead:
+        """As ``Bus.read_block``; ``twin_s``: see ``Line.ask``."""
         _check_ids(ids)
         registers = self.family.cover(names)
         span = registers[0].address, registers[-1].end - registers[0].address
@@ -162,7 +165,7 @@ class ServoBus:
             is_retry = 0 < k <= self.retries
             if is_retry:  # the first of them may be dead and keep the others from answering: now it comes last
                 asked = asked[1:] + asked[:1]
-            answers = self._read_once(asked, span, deadline_s, is_retry)
+            answers = self._read_once(asked, span, deadline_s, is_retry, twin_s)
             for servo_id, reason in answers.failures.items():
                 if reason != NO_TIME or found.failures[servo_id] == SILENT:
                     found.failures[servo_id] = reason
@@ -240,7 +243,9 @@ class ServoBus:
     def close(self) -> None:
         self.line.close()
 
-    def _read_once(self, asked: list[int], span: tuple[int, int], deadline_s: float, is_retry: bool) -> Answers:
+    def _read_once(
+        self, asked: list[int], span: tuple[int, int], deadline_s: float, is_retry: bool, twin_s: float
+    ) -> Answers:
         """Read ``span`` (address, bytes) once, from as many servos as can be awaited until the deadline."""
         address, n_bytes = span
         now, margin_s = self.clock.now(), 0.5 * self.line.wait_s
@@ -257,7 +262,7 @@ class ServoBus:
         # If no time is left for another attempt, all of it goes into waiting for this one.
         after_s = deadline_s - now - self.line.span_s(len(request), n_asked, length)
         last = after_s < self.line.span_s(8, 1, length) - margin_s
-        answers = self.line.ask(request, dict.fromkeys(in_time, length), deadline_s, to_the_end=last)
+        answers = self.line.ask(request, dict.fromkeys(in_time, length), deadline_s, last, twin_s)
         answers.failures.update(left_out)
         return answers
 

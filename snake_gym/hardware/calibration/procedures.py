@@ -318,7 +318,9 @@ def wiggle(
         positions = []
         for goal in (start, start + step, start):
             _raise_if_interrupted(interrupted)
-            bus.write_targets([servo_id], [goal], speed)  # the goal switches the torque on
+            bus.write_targets([servo_id], [goal], speed)
+            if not positions:
+                bus.torque([servo_id], True)
             position, load = _await(bus, servo_id, goal, (start, step), patience_s, interrupted)
             largest = max(largest, load)
             positions.append(position)
