@@ -9,9 +9,9 @@ import numpy as np
 
 from snake_gym.config import ConfigError, require
 from snake_gym.hardware.bus.clock import Clock
-from snake_gym.hardware.bus.family import load_named
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.robot.connection import ConnectionConfig
+from snake_gym.plugins import load_object
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.spatial.spec import AnyRobot, SpatialSpec
 
@@ -39,7 +39,7 @@ def emulate(config: ConnectionConfig, spec: AnyRobot, calibration: Calibration, 
     shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None
     if shape is not None and shape.shape != (spec.n_joints,):
         raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
-    make = load_named(told.plant or plant_of_ours, "connection.emulated.plant")
+    make = load_object(told.plant or plant_of_ours, "connection.emulated.plant")
     try:
         plant: ServoPlant = make(spec, shape, told.head_angle_rad, told.point_xy_m)
     except ValueError as error:

@@ -10,18 +10,14 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Callable
-from functools import partial
 
-from snake_gym.hardware.bus import servo_bus
-from snake_gym.hardware.bus.exchange import LineTiming
+from snake_gym.hardware.bus import line
 from snake_gym.hardware.guard import client, guard
-
-SLOW_ADAPTER = partial(LineTiming, latency_s=0.03)
 
 
 def be_patient(patch: Callable[[object, str, object], None] = setattr) -> None:
     """Wait longer for answers, here and in the guards started from now on."""
-    patch(servo_bus, "LineTiming", SLOW_ADAPTER)
+    patch(line, "LEAST_WAIT_S", 0.03)
     patch(guard, "FAREWELL_S", 20.0)
     patch(client, "GUARD", ("tests.hardware.patient", client.GUARD[-1]))
     patch(client, "SILENCE_S", 5.0)
@@ -33,7 +29,7 @@ def main(module: str, *words: str) -> None:
     if module == "snake_gym.hardware":
         from snake_gym.hardware.commands import options
 
-        options._PATIENT = LineTiming(latency_s=0.1)
+        options._PATIENCE_S = 0.1
     sys.argv = [module, *words]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

@@ -19,8 +19,7 @@ from snake_gym.config.settings import NonNegative, Share
 from snake_gym.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, HostEnd, WireFaults
 from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.bus.exchange import LineTiming
-from snake_gym.hardware.bus.protocol import Packet, build, wire_time_s
+from snake_gym.hardware.bus.protocol import Packet, build
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import IDENTITY, SETUP, Calibration, JointCalibration, straight_chain
@@ -86,12 +85,12 @@ class FaultyBus(EmulatedBus):
         if faults.happens("merged", servo_id):
             self._held = held
             return
-        self._outbox.add(end_s - wire_time_s(len(held), self.baud) + delay_s, held)
+        self._hand_over(held, end_s + delay_s)
 
     def _execute(self, packet: Packet, at_s: float) -> None:
         super()._execute(packet, at_s)
         if self._held:
-            self._outbox.add(self._answers_end_s, self._held)
+            self._hand_over(self._held, self._answers_end_s)
             self._held = b""
 
 
@@ -118,7 +117,7 @@ class Bench:
 
     def __init__(
         self, servos: Sequence[int | EmulatedServo], plant: FirstOrderPlant | None = None, retries: int = 2,
-        timing: LineTiming | None = None, reopens: bool = True, **more: Any,
+        latency_s: float | None = None, reopens: bool = True, **more: Any,
     ) -> None:  # fmt: skip
         self.servos = [EmulatedServo(one) if isinstance(one, int) else one for one in servos]
         self.plant = plant or FirstOrderPlant(len(servos))
@@ -126,7 +125,7 @@ class Bench:
         self.clock = self.bus.clock
         self.spy = Spy(self.bus.host_transport())
         reopen = self._reopen if reopens else None
-        self.driver = ServoBus(self.spy, self.bus.baud, self.clock, timing, retries, reopen)
+        self.driver = ServoBus(self.spy, self.bus.baud, self.clock, latency_s, retries, reopen)
 
     def _reopen(self) -> Spy:
         self.spy.end = self.bus.host_transport()

@@ -24,14 +24,14 @@ from snake_gym.config import ConfigError, Settings, build, near_path, write_atom
 from snake_gym.config.errors import show
 from snake_gym.config.files import read_file
 from snake_gym.config.settings import Angle, PositiveCount
+from snake_gym.hardware.bus.bus import BlockRead, ServoInfo
 from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
 from snake_gym.hardware.bus.protocol import MAX_ID
-from snake_gym.hardware.bus.servo_bus import BlockRead, ServoInfo
 from snake_gym.robot.spec import FloatArray
 
-_POSITION_MODE, _WHOLE_RESOLUTION = 0, 1
-"""Required counts of ``mode`` and ``angle_resolution``; a higher resolution multiplies every motion."""
+_WHOLE_RESOLUTION = 1
+"""Required ``angle_resolution``: a higher one multiplies every motion."""
 IDENTITY = (
     "model", "firmware_major", "firmware_minor", "homing_offset", "min_angle_limit", "max_angle_limit", "phase",
     "angle_resolution",
@@ -71,19 +71,19 @@ def changes(held: Held, found: Held, servo_id: int) -> list[str]:
     ]  # fmt: skip
 
 
-def faults(held: Held, name: str, ends_steps: tuple[float, float] | None, turn: int) -> list[str]:
-    """Return reasons why the servo ``name`` could not move as asked between two positions [steps of a ``turn``], or,
-    where they are None, between any."""
-    mode, resolution = held.get("mode", _POSITION_MODE), held.get("angle_resolution", _WHOLE_RESOLUTION)
-    if mode != _POSITION_MODE:
-        return [f"{name} is in mode {mode}; expected {_POSITION_MODE}, position"]
+def faults(held: Held, name: str, ends_steps: tuple[float, float] | None, family: ServoFamily) -> list[str]:
+    """Return reasons why the servo ``name`` could not move as asked between two positions [steps], or, where they are
+    None, between any."""
+    mode, resolution = held.get("mode", family.position_mode), held.get("angle_resolution", _WHOLE_RESOLUTION)
+    if mode != family.position_mode:
+        return [f"{name} is in mode {mode}; expected {family.position_mode}, position"]
     if resolution != _WHOLE_RESOLUTION:
         return [f"{name} has angle_resolution {resolution}; expected {_WHOLE_RESOLUTION}"]
     low, high = held.get("min_angle_limit", 0), held.get("max_angle_limit", 0)
     if ends_steps is None or low == high == 0:  # it counts whole turns: no limits, no place where its counts jump
         return []
     least, most = min(ends_steps), max(ends_steps)
-    if least < -0.5 or most > turn - 0.5:
+    if least < -0.5 or most > family.steps_per_turn - 0.5:
         return [
             f"{name}: its range passes the encoder's zero, across which it does not drive; expected a calibration "
             "made with --recentre"

@@ -1,6 +1,6 @@
 """Calibration procedures: find servos, assign IDs, and measure direction, zero and range of each joint.
 
-Procedures work on a ``ServoBus`` and put questions to a person, or a test, through functions. While one moves a joint,
+Procedures work on a ``Bus`` and put questions to a person, or a test, through functions. While one moves a joint,
 it calls ``interrupted`` between bus exchanges, which returns a reason to stop, or None to go on. However it ends,
 torque-off is repeated until the servo confirms it, or patience has run out.
 
@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Literal, NamedTuple, TypeVar
 
+from snake_gym.hardware.bus.bus import Bus, ServoInfo, say_twins, set_lock
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
-from snake_gym.hardware.bus.servo_bus import ServoBus, ServoInfo
 from snake_gym.hardware.calibration.calibration import Held, Servos, faults, read_held
 
 _T = TypeVar("_T")
@@ -40,7 +40,7 @@ class FoundServo(NamedTuple):
     temperature_c: float
 
 
-def scan(open_bus: Callable[[int], ServoBus], bauds: Iterable[int], ids: Sequence[int]) -> list[FoundServo]:
+def scan(open_bus: Callable[[int], Bus], bauds: Iterable[int], ids: Sequence[int]) -> list[FoundServo]:
     """Return all servos that answer a ping, at each of ``bauds``; ``open_bus`` opens the bus at a baud rate."""
     found: list[FoundServo] = []
     for baud in bauds:
@@ -52,7 +52,7 @@ def scan(open_bus: Callable[[int], ServoBus], bauds: Iterable[int], ids: Sequenc
     return found
 
 
-def _look_at(bus: ServoBus, baud: int, info: ServoInfo) -> FoundServo:
+def _look_at(bus: Bus, baud: int, info: ServoInfo) -> FoundServo:
     values = bus.read_block([info.id], "present_position", "present_temperature").values[info.id]
     if values is None:
         return FoundServo(baud, info, None, math.nan, math.nan)
@@ -60,7 +60,7 @@ def _look_at(bus: ServoBus, baud: int, info: ServoInfo) -> FoundServo:
     return FoundServo(baud, info, values["present_position"], volts, float(values["present_temperature"]))
 
 
-def change_id(bus: ServoBus, old: int, new: int) -> None:
+def change_id(bus: Bus, old: int, new: int) -> None:
     """Change the ID of the only servo with ``old`` to ``new``, permanently; new servos all have 1, so connect them
     singly. Raises ProcedureError: no servo has the old ID, the new one is taken, or the servo does not accept it."""
     if not (0 <= old <= 253 and 0 <= new <= 253) or old == new:
@@ -69,17 +69,20 @@ def change_id(bus: ServoBus, old: int, new: int) -> None:
         raise ProcedureError(f"id {new} is taken already; expected a free one")
     # A late answer to that ping must not pass for what the servo says under its new ID.
     bus.clock.sleep(_QUIET_S)
-    if bus.ping(old) is None:
-        raise ProcedureError(f"no single servo answers as {old}; expected one, alone if it is new from the factory")
+    info = bus.ping(old)
+    if info is None:
+        raise ProcedureError(f"no servo answers as {old}; look at power and cable")
+    if info.ambiguous:
+        raise ProcedureError(say_twins(old))
     _let_go(bus, old, "its id was not changed")
     holder = old
     try:
-        if not bus.write_register(old, "lock", 0):
+        if not set_lock(bus, old, False):
             raise ProcedureError(f"servo {old} does not unlock its memory; its id was not changed")
         if bus.write_register(old, "id", new) and bus.ping(new) is not None:
             holder = new
     finally:
-        locked = bus.write_register(holder, "lock", 1)
+        locked = set_lock(bus, holder, True)
     if holder == old:
         raise ProcedureError(f"servo {old} does not take the id {new}")
     if not locked:
@@ -93,18 +96,18 @@ def _let_go(bus: Servos, servo_id: int, consequence: str) -> None:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off; {consequence}")
 
 
-def set_register(bus: Servos, servo_id: int, name: str, value: int) -> None:
+def set_register(bus: Bus, servo_id: int, name: str, value: int) -> None:
     """Set a register of a limp servo, permanently if it is a stored one. Raises ProcedureError: the servo does not
     switch its torque off, or does not hold the value afterwards; ValueError, ConfigError: no value to be written."""
     bus.family.encode(name, value)
     _let_go(bus, servo_id, f"{name} was not written")
     is_stored = bus.family.register(name).address < bus.family.eeprom_end
-    if is_stored and not bus.write_register(servo_id, "lock", 0):
+    if is_stored and not set_lock(bus, servo_id, False):
         raise ProcedureError(f"servo {servo_id} does not unlock its memory; {name} was not written")
     try:
         bus.write_register(servo_id, name, value)
     finally:
-        is_locked = not is_stored or bus.write_register(servo_id, "lock", 1)
+        is_locked = not is_stored or set_lock(bus, servo_id, True)
     told = _all_of(bus.read_block([servo_id], name).values)[servo_id]
     if told[name] != value:
         raise ProcedureError(f"servo {servo_id} holds {told[name]} in {name} after {value} was written")
@@ -311,10 +314,12 @@ def wiggle(
     try:
         if not bus.write_register(servo_id, "torque_limit", round(full * torque)):
             raise ProcedureError(f"servo {servo_id} does not take a torque limit; it was not moved")
-        positions = []
+        positions: list[int] = []
         for goal in (start, start + step, start):
             _raise_if_interrupted(interrupted)
-            bus.write_targets([servo_id], [goal], speed)  # the goal switches the torque on
+            bus.write_targets([servo_id], [goal], speed)
+            if not positions:
+                bus.torque([servo_id], True)
             position, load = _await(bus, servo_id, goal, (start, step), patience_s, interrupted)
             largest = max(largest, load)
             positions.append(position)
@@ -331,8 +336,8 @@ def wiggle(
 
 def _free_way(bus: Servos, servo_id: int, start: int, step: int) -> int:
     """Return ``step`` with the sign of a direction that the servo can take. Raises ProcedureError if there is none."""
-    held, turn = held_by(bus, [servo_id])[servo_id], bus.family.steps_per_turn
-    ways = {way: faults(held, f"servo {servo_id}", (start, start + way), turn) for way in (step, -step)}
+    held = held_by(bus, [servo_id])[servo_id]
+    ways = {way: faults(held, f"servo {servo_id}", (start, start + way), bus.family) for way in (step, -step)}
     for way, wrong in ways.items():
         if not wrong:
             return way
@@ -425,7 +430,7 @@ def find_direction(
     )
 
 
-def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, new: int) -> None:
+def change_baud(open_bus: Callable[[int], Bus], servo_id: int, old: int, new: int) -> None:
     """Set the servo from ``old`` to ``new`` [baud]; ``open_bus`` opens the bus at a baud rate.
 
     The servo changes at once, so it cannot acknowledge: it is looked for at the new rate and, if it is not there, at
@@ -436,7 +441,7 @@ def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, ne
     """
     for attempt in range(_ATTEMPTS):
         with closing(open_bus(old)) as bus:
-            rates = bus.family.safe_bauds
+            rates = bus.family.baud_rates
             if new not in rates or old == new:
                 others = [rate for rate in rates if rate != old]
                 near = min(others, key=lambda rate: abs(rate - new), default=old)
@@ -457,15 +462,15 @@ def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, ne
     )
 
 
-def _tell(bus: ServoBus, servo_id: int, new: int) -> None:
+def _tell(bus: Bus, servo_id: int, new: int) -> None:
     _let_go(bus, servo_id, "its baud rate was not changed")
-    if not bus.write_register(servo_id, "lock", 0):
-        bus.write_register(servo_id, "lock", 1)
+    if not set_lock(bus, servo_id, False):
+        set_lock(bus, servo_id, True)
         raise ProcedureError(f"servo {servo_id} does not unlock its memory; its baud rate was not changed")
-    bus.write_register(servo_id, "baud_rate", bus.family.safe_bauds.index(new), acknowledged=False)
+    bus.write_register(servo_id, "baud_rate", bus.family.baud_rates.index(new), acknowledged=False)
 
 
-def _lock(open_bus: Callable[[int], ServoBus], servo_id: int, baud: int) -> bool:
+def _lock(open_bus: Callable[[int], Bus], servo_id: int, baud: int) -> bool:
     """Lock the servo's memory. Return False if it does not answer at this rate."""
     with closing(open_bus(baud)) as bus:
-        return bus.ping(servo_id) is not None and bus.write_register(servo_id, "lock", 1)
+        return bus.ping(servo_id) is not None and set_lock(bus, servo_id, True)

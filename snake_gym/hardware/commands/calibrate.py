@@ -225,7 +225,7 @@ def calibrate(
     """
     family, name = bus.family, common_model(bus, ids, kind)
     for one, held in held_by(bus, ids).items():
-        for fault in faults(held, f"servo {one}", None, family.steps_per_turn):
+        for fault in faults(held, f"servo {one}", None, family):
             raise ProcedureError(fault)
     make_limp(bus, ids)
     guide.straighten()

@@ -79,7 +79,7 @@ def _await(locks: dict[Path, PortLock], begun_s: float, wait_s: float) -> list[P
 
 def _switch_off(lock: PortLock) -> bool:
     """Switch off what a dead process has left on. Return False if not every servo confirms it."""
-    from snake_gym.hardware.bus.servo_bus import BusPort  # only here: it takes time to load
+    from snake_gym.hardware.bus.bus import BusPort  # only here: it takes time to load
     from snake_gym.hardware.guard.torque_switch import switch_off_port
 
     servos = dict(lock.servos)

@@ -12,9 +12,8 @@ from types import FrameType
 from typing import Any
 
 from snake_gym.config import ConfigError, add_set_option, apply_overrides, build, load_yaml, merge
-from snake_gym.hardware.bus.exchange import LineTiming
+from snake_gym.hardware.bus.bus import Bus, BusPort, say_twins
 from snake_gym.hardware.bus.family import find_family
-from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.guard.client import GuardedBus
@@ -22,8 +21,8 @@ from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.robot.connection import EMULATED
 from snake_gym.hardware.robot.run_config import RunConfig
 
-_PATIENT = LineTiming(latency_s=0.02)
-"""Timing of scans and wiggles, which may wait longer than a control loop."""
+_PATIENCE_S = 0.025
+"""Wait for answers of scans and wiggles [s], longer than that of a control loop."""
 
 
 def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
@@ -57,14 +56,14 @@ def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = No
     return build(RunConfig, settings, options.config or "settings")
 
 
-def open_bus(port: BusPort, retries: int = 2) -> ServoBus:
+def open_bus(port: BusPort, retries: int = 2) -> Bus:
     """Open the bus behind a serial device. Raises ConfigError."""
     if port.device in EMULATED:
         raise ConfigError(
             f"--port is {port.device!r}; expected a serial device (of an emulated robot: see {PROGRAM} emulate)"
         )
     try:
-        return port.open(_PATIENT, retries)
+        return port._replace(latency_s=port.latency_s or _PATIENCE_S).open(retries)
     except PortGone as error:
         raise ConfigError(f"--port: {error}") from None
 
@@ -179,7 +178,9 @@ def guarded_bus(options: argparse.Namespace, what: str) -> Iterator[tuple[Guarde
     """Open the servos of --ids behind a guard, for the command ``what``, which moves them, until a signal comes.
     Raises ConfigError: the port cannot be opened, or the stop of --latch is tripped or cannot be."""
     port, stop = bus_port(options), stop_of(options)
-    if port.latency_s is None:
-        port = port._replace(latency_s=_PATIENT.latency_s)
+    port = port._replace(latency_s=port.latency_s or _PATIENCE_S)
     with ending_by_signal(), GuardedBus(port, options.ids, stop, what, options.heartbeat) as bus:
+        twins = [say_twins(one) for one in options.ids if (info := bus.ping(one)) is not None and info.ambiguous]
+        if twins:
+            raise ConfigError("; ".join(twins))
         yield bus, stop

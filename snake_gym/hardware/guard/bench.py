@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.bus.bus import Bus
 from snake_gym.hardware.guard.guard import Guard
 from snake_gym.hardware.guard.torque_switch import TorqueSwitch
 
@@ -24,7 +24,7 @@ class BenchGuard(Guard):
         silence_s: time without a call after which the other process hangs [s].
     """
 
-    def __init__(self, link: socket.socket, bus: ServoBus, torque: TorqueSwitch, silence_s: float) -> None:
+    def __init__(self, link: socket.socket, bus: Bus, torque: TorqueSwitch, silence_s: float) -> None:
         super().__init__(link, bus, torque)
         self._silence_s = silence_s
         self._heard_s = self._next_look_s = self._clock.now()

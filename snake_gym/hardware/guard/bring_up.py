@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from snake_gym.hardware.bus.family import family_of_model
-from snake_gym.hardware.bus.protocol import ServoError
-from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.bus.bus import Bus, say_twins
+from snake_gym.hardware.bus.family import ServoError, family_of_model
 from snake_gym.hardware.calibration.calibration import Calibration, changes, faults, read_held
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import HealthMonitor, SafetyLimits, ServoHealth
@@ -32,12 +31,14 @@ def _name(calibration: Calibration, joint: int) -> str:
     return f"joint {joint + 1} (servo {calibration.ids[joint]})"
 
 
-def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[str] | None:
+def servo_faults(bus: Bus, calibration: Calibration, joint: int) -> list[str] | None:
     """Return why the servo of ``joint`` (from 0) may not move, one line each, or None if it does not answer."""
     one, name = calibration.joints[joint], _name(calibration, joint)
     info = bus.ping(one.servo_id)
     if info is None:
         return None
+    if info.ambiguous:
+        return [f"{name}: {say_twins(one.servo_id)}"]
     expected = family_of_model(calibration.model)[1].number
     if one.held is None and expected is not None and info.model != expected:
         return [f"{name} says it is model {info.model}; expected {expected} ({calibration.model})"]
@@ -46,9 +47,7 @@ def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[st
         return None
     changed = [] if one.held is None else changes(one.held, found, one.servo_id)
     ends = [one.zero_steps + one.direction * angle / calibration.rad_per_step for angle in (one.low_rad, one.high_rad)]
-    return [f"{name}: {line}" for line in changed] or faults(
-        found, name, (ends[0], ends[1]), calibration.steps_per_turn
-    )
+    return [f"{name}: {line}" for line in changed] or faults(found, name, (ends[0], ends[1]), calibration.family)
 
 
 def raise_if_interrupted(interrupted: Interrupted) -> None:
@@ -58,7 +57,7 @@ def raise_if_interrupted(interrupted: Interrupted) -> None:
         raise BringUpError(reason)
 
 
-def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interrupted: Interrupted) -> list[int]:
+def find_missing(bus: Bus, calibration: Calibration, n_allowed: int, interrupted: Interrupted) -> list[int]:
     """Return joints (from 0) whose servos do not answer. Raises BringUpError: too many, unfit ones, or interrupted."""
     missing, found, give_up_s = list(range(len(calibration.joints))), {}, math.inf
     while missing and bus.clock.now() < give_up_s:
@@ -80,18 +79,6 @@ def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interr
         names = ", ".join(f"{joint + 1} (servo {calibration.ids[joint]})" for joint in missing)
         raise BringUpError(f"joints {names} do not answer; at most {n_allowed} may be missing")
     return missing
-
-
-def close_locks(bus: ServoBus, calibration: Calibration, joints: Sequence[int]) -> list[str]:
-    """Close the memory of the servos of ``joints`` (from 0) where it is open. Return news, one line each."""
-    ids = {calibration.ids[joint]: joint for joint in joints}
-    found = bus.read_block(list(ids), "lock").values
-    unlocked = [one for one, values in found.items() if values is not None and values["lock"] == 0]
-    return [
-        f"{_name(calibration, ids[one])}: its memory was open, as after a change that was cut short; "
-        + ("it is locked now" if bus.write_register(one, "lock", 1) else "it does not lock again")
-        for one in unlocked
-    ]
 
 
 def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLimits, joints: Sequence[int]) -> None:
@@ -119,7 +106,7 @@ def check_range(outside: Mapping[int, str], calibration: Calibration, joints: Se
         raise BringUpError("\n".join(wrong))
 
 
-def let_follow(bus: ServoBus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
+def let_follow(bus: Bus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
     """Give the servo of ``joint`` (from 0), which was away, this share of its torque. Return True if it may have goals
     again. Raises BringUpError: it is there and may not move."""
     faults = servo_faults(bus, calibration, joint)
@@ -137,7 +124,7 @@ def late_note(n_late: int) -> str:
 
 
 def raise_torque(
-    bus: ServoBus,
+    bus: Bus,
     goals: Sequence[tuple[int, int, int]],
     torque_limit: float,
     ramp_time_s: float,

@@ -18,8 +18,7 @@ from pydantic import Field
 
 from snake_gym.config import Settings
 from snake_gym.config.settings import Count, Positive, PositiveShare
-from snake_gym.hardware.bus.family import family_of_model
-from snake_gym.hardware.bus.protocol import ServoError, describe_error
+from snake_gym.hardware.bus.family import ServoError, describe_error, family_of_model
 from snake_gym.robot.spec import FloatArray
 
 BoolArray = NDArray[np.bool_]
@@ -140,7 +139,7 @@ class ServoHealth(NamedTuple):
     answered: BoolArray
     """(J,) True for servos that answered."""
     error: NDArray[np.uint8]
-    """(J,) status byte of each servo, bits as in ``protocol.ServoError``; 0 where it did not answer."""
+    """(J,) faults of each servo, bits as in ``family.ServoError``; 0 where it did not answer."""
     rate: FloatArray
     """(J,) [rad/s]."""
     load: FloatArray

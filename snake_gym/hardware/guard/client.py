@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config import ConfigError
+from snake_gym.hardware.bus.bus import BlockRead, BusPort, ServoInfo
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
-from snake_gym.hardware.bus.servo_bus import BlockRead, BusPort, ServoInfo
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BodySample, BringUpError

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.bus.bus import Bus
 from snake_gym.hardware.guard.bring_up import late_note
 from snake_gym.hardware.guard.checks import BoolArray
 
@@ -26,7 +26,7 @@ class Excuse:
         self._always_late = np.ones(len(ids), bool)
         self._n_late, self._n_before = np.zeros((2, len(ids)), int)
 
-    def note(self, answered: BoolArray, late_s: float, bus: ServoBus) -> None:
+    def note(self, answered: BoolArray, late_s: float, bus: Bus) -> None:
         """Note which servos (J,) answered in this cycle, in which the computer was late by ``late_s`` [s]."""
         self._n_late = np.array([bus.late[one] for one in self._ids])
         self._n_before = np.where(answered, self._n_late, self._n_before)

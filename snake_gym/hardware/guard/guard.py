@@ -21,7 +21,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.bus.bus import Bus
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.messages import receive, send
 from snake_gym.hardware.guard.torque_switch import TorqueSwitch
@@ -39,7 +39,7 @@ _BEAT_S = 0.02
 class Guard:
     """Owner of the port, for the process at the other end of ``link``."""
 
-    def __init__(self, link: socket.socket, bus: ServoBus, torque: TorqueSwitch) -> None:
+    def __init__(self, link: socket.socket, bus: Bus, torque: TorqueSwitch) -> None:
         self._link, self._bus, self._torque, self._clock = link, bus, torque, bus.clock
         self._goodbye = select.poll()
         self._goodbye.register(link, select.POLLRDHUP)

@@ -19,8 +19,8 @@ import socket
 import sys
 from typing import Any
 
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.bus.family import register_servo_family
-from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.guard.bench import BenchGuard
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop

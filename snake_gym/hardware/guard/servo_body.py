@@ -19,10 +19,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from snake_gym.hardware.bus.exchange import PORT_GONE
-from snake_gym.hardware.bus.family import READING
-from snake_gym.hardware.bus.protocol import ServoError
-from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.bus.bus import PORT_GONE, Bus, close_locks
+from snake_gym.hardware.bus.family import READING, ServoError
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.calibration.procedures import never
 from snake_gym.hardware.guard.body import BodySample, BringUpError, ServoReadings
@@ -31,14 +29,13 @@ from snake_gym.hardware.guard.bring_up import (
     Interrupted,
     check_health,
     check_range,
-    close_locks,
     find_missing,
     let_follow,
     raise_if_interrupted,
     raise_torque,
 )
 from snake_gym.hardware.guard.checks import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
-from snake_gym.hardware.guard.cycle_time import ADAPTER_S, READING_SHARE, goals_s, reading_s, too_short
+from snake_gym.hardware.guard.cycle_time import ADAPTER_S, READING_SHARE, too_short
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.excuse import Excuse
 from snake_gym.hardware.guard.heartbeat import Heartbeat
@@ -63,7 +60,7 @@ class ServoBody:
 
     def __init__(
         self,
-        bus: ServoBus,
+        bus: Bus,
         calibration: Calibration,
         limits: SafetyLimits,
         period_s: float = 0.02,
@@ -74,7 +71,7 @@ class ServoBody:
         self.bus, self.calibration, self.clock = bus, calibration, bus.clock
         self.limits = limits = limits.of_model(calibration.model)
         self.period_s = period_s
-        self.sending_s = goals_s(len(calibration.ids), bus.baud, bus.family) + ADAPTER_S
+        self.sending_s = bus.cycle_time(calibration.ids).goals_s + ADAPTER_S
         """Time [s] that the goals of all servos take."""
         names = {one: f"joint {joint + 1}" for joint, one in enumerate(calibration.ids)}
         self.torque = TorqueSwitch(bus, names, stop or EmergencyStop(), heartbeat)
@@ -185,8 +182,8 @@ class ServoBody:
 
     def _reading_ends_s(self, now_s: float) -> float:
         """Return the time [s] when a reading that begins now, or after the goals, is given up."""
-        ids, bus = self.calibration.ids, self.bus
-        whole_s = reading_s(len(ids), bus.baud, bus.return_delay_s(ids), bus.family) + _PATIENCE_S
+        cycle = self.bus.cycle_time(self.calibration.ids)
+        whole_s = cycle.reading_s + cycle.latency_s + _PATIENCE_S
         most_s = min(whole_s, self.period_s - self.sending_s)
         return max(now_s, self._line_free_s) + max(READING_SHARE * self.period_s, most_s)
 
@@ -270,7 +267,7 @@ class ServoBody:
             ids, goals, speeds = zip(*chosen, strict=True)
             self.torque.expect_on(ids)
             self.bus.write_targets(ids, goals, speeds)
-            self._line_free_s = self.clock.now() + goals_s(len(ids), self.bus.baud, self.bus.family)
+            self._line_free_s = self.clock.now() + self.bus.cycle_time(ids).goals_s
 
     # --- the way up --------------------------------------------------------------------------------------------------
 
@@ -288,8 +285,10 @@ class ServoBody:
         missing = find_missing(self.bus, self.calibration, self.limits.max_lost_joints, asked)
         self._news += [f"joint {joint + 1} (servo {ids[joint]}) does not answer" for joint in missing]
         present = [joint for joint in range(self.n_joints) if joint not in missing]
-        delay_s = self.bus.return_delay_s(ids)
-        complaint = too_short(self.period_s, len(ids), self.bus.baud, delay_s, self.bus.family)
+        opened = [str(one) for one in close_locks(self.bus, [ids[joint] for joint in present])]
+        if opened:
+            self._news.append(f"the memory of servos {', '.join(opened)} was open: it is closed now")
+        complaint = too_short(self.period_s, len(ids), self.bus.baud, self.bus.cycle_time(ids))
         if complaint is not None:
             raise BringUpError(complaint)
         give_up_s = self.clock.now() + PATIENCE_S
@@ -301,7 +300,6 @@ class ServoBody:
         self._monitor.miss(missing)
         check_health(self._read.health, self.calibration, self.limits, present)
         check_range(self._range.outside(self._read.angle), self.calibration, present)
-        self._news += close_locks(self.bus, self.calibration, present)
         torque.expect_on(ids[joint] for joint in present)
         steps = self._read.steps.astype(int)
         goals = [(ids[joint], int(steps[joint]), self._speed[joint]) for joint in present]

@@ -6,8 +6,7 @@ import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from snake_gym.hardware.bus.exchange import PORT_GONE
-from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
+from snake_gym.hardware.bus.bus import PORT_GONE, Bus, BusPort
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.heartbeat import Heartbeat
@@ -34,7 +33,7 @@ class TorqueSwitch:
     """
 
     def __init__(
-        self, bus: ServoBus, names: Mapping[int, str], stop: EmergencyStop, heartbeat: Heartbeat | None = None,
+        self, bus: Bus, names: Mapping[int, str], stop: EmergencyStop, heartbeat: Heartbeat | None = None,
         what: str = "run",
     ) -> None:  # fmt: skip
         self._bus, self._names, self._what = bus, names, what

@@ -17,9 +17,10 @@ from pydantic import Field
 
 from snake_gym.config import ConfigError, Settings, choose
 from snake_gym.config.settings import Count, NonNegative, Positive, Share
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
-from snake_gym.hardware.bus.family import find_family
-from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
+from snake_gym.hardware.bus.family import OUR_BUS, find_family
+from snake_gym.hardware.bus.servo_bus import ServoBus, wire_times
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import Body, GuardedBody
@@ -148,9 +149,11 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: AnyRobot, emul
             f"safety.max_lost_joints is {limits.max_lost_joints}; expected fewer than the {spec.n_joints} joints of "
             f"{spec.name}"
         )
-    complaint = too_short(config.period_s, spec.n_joints, config.baud, family=calibration.family)
-    if complaint is not None:
-        raise ConfigError(complaint)
+    if calibration.family.bus == OUR_BUS:
+        cycle = wire_times(spec.n_joints, config.baud, calibration.family)
+        complaint = too_short(config.period_s, spec.n_joints, config.baud, cycle)
+        if complaint is not None:
+            raise ConfigError(complaint)
     if config.period_s > spec.control_dt_s:
         expected = f"expected <= {spec.control_dt_s:g}, the control period of {spec.name}"
         raise ConfigError(f"connection.period_s is {config.period_s:g}; {expected}")

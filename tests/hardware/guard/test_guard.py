@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from snake_gym.emulator.port import EmulatedPort
-from snake_gym.hardware.bus.servo_bus import BusPort
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.guard import client
 from snake_gym.hardware.guard.body import BringUpError
@@ -288,7 +288,7 @@ POLICY = """
 import sys, time
 import numpy as np
 from pathlib import Path
-from snake_gym.hardware.bus.servo_bus import BusPort
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.guard.client import GuardedBody
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.guard.checks import SafetyLimits

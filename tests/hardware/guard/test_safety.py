@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snake_gym.hardware.bus.protocol import ServoError
+from snake_gym.hardware.bus.family import ServoError
 from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits, ServoHealth, StallLimits
 
 LIMITS = SafetyLimits(max_speed_rad_s=2.0, max_acceleration_rad_s2=20.0)

@@ -14,7 +14,7 @@ import pytest
 
 from snake_gym.config import build, load_yaml
 from snake_gym.emulator.bus import WireFaults
-from snake_gym.hardware.bus.servo_bus import BlockRead
+from snake_gym.hardware.bus.bus import BlockRead
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits, StallLimits
 from snake_gym.hardware.robot.run_config import RunConfig
