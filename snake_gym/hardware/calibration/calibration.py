@@ -208,11 +208,11 @@ class Calibration(Settings):
         turns = np.rint((np.asarray(near_steps, dtype=np.float64) - wanted) / self.steps_per_turn)
         return (wanted + turns * self.steps_per_turn).astype(np.int64)
 
-    def within(self, limit_rad: FloatArray) -> Calibration:
-        """Return this calibration with ranges no wider than +-``limit_rad`` (J,) [rad]."""
+    def within(self, limit_rad: float) -> Calibration:
+        """Return this calibration with ranges no wider than +-``limit_rad`` [rad]."""
         joints = tuple(
-            replace(joint, low_rad=max(joint.low_rad, -limit), high_rad=min(joint.high_rad, limit))
-            for joint, limit in zip(self.joints, limit_rad.tolist(), strict=True)
+            replace(joint, low_rad=max(joint.low_rad, -limit_rad), high_rad=min(joint.high_rad, limit_rad))
+            for joint in self.joints
         )
         return replace(self, joints=joints)
 

@@ -38,7 +38,8 @@ class BenchGuard(Guard):
 
     def take(self, kind: str, *content: Any) -> None:
         self.beat()
-        self.send("answer", self._call(*content))
+        number, *call = content
+        self.send("answer", number, self._call(*call))
         self._heard_s = self._clock.now()
 
     def turn(self) -> bool:

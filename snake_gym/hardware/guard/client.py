@@ -1,8 +1,7 @@
 """Servos whose port belongs to a guard process: the side of the process that moves them.
 
 If the guard dies or is silent for too long, this side kills it, opens the port and switches the torque off, repeatedly
-until every servo confirms it. At the end it waits for the guard's last messages. A guard that cannot reach all servos
-is left alone, to keep trying.
+until every servo confirms it. A guard that cannot reach all servos at the end is left alone, to keep trying.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from snake_gym.hardware.guard.torque_switch import switch_off_port
 from snake_gym.robot.spec import FloatArray
 
 _BEGIN_S = 15.0
-"""Longest time until the guard's first message [s]."""
+"""More patience with the guard's first message [s]."""
 _HUNG_S = 1.5
-"""Longest time between two of its messages [s]: longer than a port that blocks can delay it."""
+"""Longest time between its messages [s], though a port may block."""
 _LAST_LOOK_S = 0.1
-"""Additional time after which a guard counts as hung: the whole machine may have paused [s]."""
+"""Last wait, as the whole machine may have paused [s]."""
 _FAREWELL_S = 2.0
-"""Longest wait for an end [s]: longer than it takes to notice that a guard hangs."""
+"""Longest wait for its end [s], longer than ``_HUNG_S``."""
 _RETRY_S = 0.02
 """Time between two attempts to open the port and switch off [s]."""
 SILENCE_S = 1.0
@@ -88,7 +87,7 @@ class GuardClient:
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
         self._heard_s = -math.inf
-        self._has_spoken = self._has_ended = False
+        self._has_ended = False
         self.torque_off_pending = False
         """True while a servo is not known to have its torque off, though it should."""
         self._news: list[str] = []
@@ -112,7 +111,12 @@ class GuardClient:
             with contextlib.suppress(OSError):
                 self._link.shutdown(socket.SHUT_WR)
             self._read(time.monotonic() + _FAREWELL_S, lambda: False)
-            self._leave_guard()
+            if self._link is not None and self._process is not None:  # left alone, to switch the torque off by itself
+                self._link.close()
+                self._link, self.torque_off_pending = None, True
+                who = f"the guard (process {self._process.pid}) goes on trying for a while and holds the port"
+                self._news.append(f"torque may still be on: use the hardware stop; {who}")
+                _await_end(self._process)
         elif self.torque_off_pending and self.guard_pid is None:
             self._switch_off()
         self.stop_reason = self.stop_reason or None
@@ -122,7 +126,7 @@ class GuardClient:
             raise BringUpError(f"the last guard (process {self._process.pid}) still tries to switch the torque off")
         self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = start_guard(theirs)
-        self._heard_s, self._has_spoken, self._has_ended = time.monotonic(), False, False
+        self._heard_s, self._has_ended = time.monotonic() + _BEGIN_S, False
         self.stop_reason = None
         self._send(self._settings)
 
@@ -142,7 +146,7 @@ class GuardClient:
         """Take messages until ``has_come`` and no more are there, time is up [s], or the guard is gone."""
         while self._link is not None:
             now = time.monotonic()
-            patience_s = self._heard_s + (_HUNG_S if self._has_spoken else _BEGIN_S) - now
+            patience_s = self._heard_s + _HUNG_S - now
             wait_s = 0.0 if has_come() else max(0.0, min(give_up_s - now, patience_s))
             if patience_s <= 0.0:
                 wait_s = _LAST_LOOK_S
@@ -157,7 +161,7 @@ class GuardClient:
             if message is None:
                 self._lose_guard("the guard process has died")
             else:
-                self._heard_s, self._has_spoken = time.monotonic(), True
+                self._heard_s = time.monotonic()
                 self._take(*message)
 
     def _take(self, kind: str, *content: Any) -> None:
@@ -181,24 +185,7 @@ class GuardClient:
         if not self._has_ended:
             self.stop_reason = self.stop_reason or reason
             self._news.append(f"stopped: {reason}")
-            if self._has_spoken:
-                self._switch_off()
-
-    def _leave_guard(self) -> None:
-        """Leave a guard that is not done to switch the torque off by itself."""
-        if self._link is None or self._process is None:
-            return
-        self._link.close()
-        self._link = None
-        if self._has_spoken:
-            self._news.append(
-                f"torque may still be on: use the hardware stop; the guard (process {self._process.pid}) goes on "
-                "trying for a while and holds the port"
-            )
-            self.torque_off_pending = True
-        else:
-            self._process.kill()
-        _await_end(self._process)
+            self._switch_off()
 
     def _switch_off(self) -> None:
         """Switch the torque off without a guard, tried for a while; what is left has to be tried again."""
@@ -304,9 +291,10 @@ class GuardedBody(GuardClient):
 
 
 class GuardedBus(GuardClient):
-    """Single servos behind a guard, with the calls of a ``ServoBus``; a context in which they may be moved.
+    """Single servos behind a guard, with calls of a ``Bus``; a context in which they may be moved.
 
-    While torque may be on, something has to be called at least every ``SILENCE_S``, if only ``interrupted``.
+    While torque may be on, something has to be called at least every ``SILENCE_S``, if only ``interrupted``. After a
+    stop a call that would give torque returns False.
 
     Raises ConfigError, as the context is entered: a port cannot be opened, the stop is tripped or cannot be.
     """
@@ -316,11 +304,12 @@ class GuardedBus(GuardClient):
     ) -> None:
         super().__init__(port, ids, stop, what, heartbeat, {"silence_s": SILENCE_S})
         self.baud, self.family = port.baud, port.family
-        self._answers: list[Any] = []
+        self._number = 0
+        """Number of the last call: the answer to one that a signal cut short is not taken for the next."""
+        self._answer: tuple[Any, ...] = (0, None)
 
     def __enter__(self) -> GuardedBus:
         self._launch()
-        self._read(math.inf, lambda: self._has_spoken)
         self._call("beat")
         if self.stop_reason is not None:
             self.close()
@@ -339,26 +328,21 @@ class GuardedBus(GuardClient):
         return self.stop_reason
 
     def ping(self, servo_id: int) -> ServoInfo | None:
-        """As ``ServoBus.ping``."""
         found: ServoInfo | None = self._call("ping", servo_id)
         return found
 
     def read_block(self, ids: Sequence[int], *names: str) -> BlockRead:
-        """As ``ServoBus.read_block``."""
         return self._call("read_block", ids, *names) or BlockRead(
             self.clock.now(), dict.fromkeys(ids), {}, dict.fromkeys(ids, "no guard")
         )
 
     def write_targets(self, ids: Sequence[int], position_steps: Sequence[int], speed: int = 0) -> bool:
-        """As ``ServoBus.write_targets``; False too if nothing may be moved."""
         return bool(self._call("write_targets", ids, position_steps, speed))
 
     def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool:
-        """As ``ServoBus.write_register``; False too if it would give torque and nothing may be moved."""
         return bool(self._call("write_register", servo_id, name, value, acknowledged))
 
     def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]:
-        """As ``ServoBus.torque``."""
         known = {}
         for one in ids:  # one by one, as the guard is silent for as long as a dead servo takes
             answer = self._call("torque", [one], on)
@@ -368,15 +352,15 @@ class GuardedBus(GuardClient):
 
     def _call(self, name: str, *arguments: Any) -> Any:
         """Return the result of a bus call in the guard; None if there is no guard any more."""
-        self._answers.clear()
-        self._send("call", name, *arguments)
-        self._read(math.inf, lambda: bool(self._answers))
-        return self._answers[0] if self._answers else None
+        self._number += 1
+        self._send("call", self._number, name, *arguments)
+        self._read(math.inf, lambda: self._answer[0] == self._number)
+        return self._answer[1] if self._answer[0] == self._number else None
 
     def _take(self, kind: str, *content: Any) -> None:
         super()._take(kind, *content)
         if kind == "answer":
-            self._answers += content
+            self._answer = content
 
 
 Body = ServoBody | GuardedBody

@@ -148,12 +148,11 @@ class EmergencyStop:
         """Remove the lock file: every servo's torque is known to be off."""
         lock, path = self._lock, self._lock_path
         self._lock = self._lock_path = None
-        with suppress(OSError):
-            if lock is not None and path is not None and os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+        if lock is None or path is None:
+            return
+        with suppress(OSError), lock:
+            if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                 path.unlink()  # else another process has taken the port over
-        with suppress(OSError):
-            if lock is not None:
-                lock.close()
 
     def clear(self) -> bool:
         """Allow motion again. Return False if it was not tripped. Raises OSError: the latch cannot be removed."""

@@ -1,11 +1,11 @@
-"""What all guards have in common: they own the port, and switch the torque off whatever happens.
+"""Guard: the owner of the port switches the torque off, whatever happens to the process that moves the servos.
 
 Torque goes off when
 
 * the other process has shut its side of the socket or died, even by SIGKILL: the kernel then closes the socket;
 * it says nothing for too long: it hangs;
 * the emergency stop is tripped, a servo exceeds a limit, too many joints are lost, or the port stays away;
-* the guard is told to end (SIGTERM, SIGINT, SIGHUP).
+* the guard is ended by a signal (SIGTERM, SIGINT, SIGHUP).
 
 The same holds during bring-up. If a servo or the port is away when the torque has to go off, the guard keeps trying,
 even after the other process has ended.
@@ -49,7 +49,6 @@ class Guard:
 
     def start(self) -> None:
         """Bring the servos up. Raises BringUpError."""
-        raise NotImplementedError
 
     def patience_s(self) -> float:
         """Return the time to wait for a message now [s]."""
@@ -57,7 +56,6 @@ class Guard:
 
     def take(self, kind: str, *content: Any) -> None:
         """Take a message."""
-        raise NotImplementedError
 
     def turn(self) -> bool:
         """Do what is due after the messages. Return False once the guard is not needed any more."""
@@ -65,7 +63,7 @@ class Guard:
 
     def end(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: finish the present cycle, then switch the torque off."""
-        self._why = "the guard was told to end"
+        self._why = "the guard was ended by a signal"
 
     def run(self) -> None:
         """Serve until the other process is gone or a signal comes; switch the torque off in any case."""
@@ -81,10 +79,11 @@ class Guard:
         finally:
             self._leave()
 
-    def interrupted(self) -> str | None:
-        """Return a reason to end the bring-up, or None; call it all the time."""
+    def look(self) -> None:
+        """Look for a reason to end the bring-up; call it all the time. Raises BringUpError."""
         self.beat()
-        return self._why or ("the other process has left" if self._goodbye.poll(0) else None)
+        if self._why is not None or self._goodbye.poll(0):
+            raise BringUpError(self._why or "the other process has left")
 
     def beat(self) -> None:
         """Say that the guard lives, if it has not just been said."""

@@ -3,11 +3,11 @@
 The first one holds the guard's settings (``process.main``). Then, to the guard:
 
 * ``command``: the time when it was given [s], and joint references (J,) [rad];
-* ``call``: name and arguments of a bus call; the guard sends an ``answer`` to each.
+* ``call``: a number, name and arguments of a bus call; the guard sends an ``answer`` with the number to each.
 
 From the guard:
 
-* ``sample``: a ``BodySample``; ``answer``: result of a call;
+* ``sample``: a ``BodySample``; ``answer``: number and result of a call;
 * ``stop``: the reason; ``news``: a line; ``alive``, while there is nothing else to say;
 * ``farewell``: torque is off in all servos, and the guard ends.
 
@@ -30,8 +30,10 @@ def send(link: socket.socket, *message: Any) -> None:
 
 def receive(link: socket.socket) -> tuple[Any, ...] | None:
     """Return the next message, or None if the other process is gone."""
-    try:
-        data = link.recv(_LARGEST)
-    except OSError:
-        return None
-    return tuple(pickle.loads(data)) if data else None  # noqa: S301 - of our own process, never of a file
+    for _ in range(2):
+        try:
+            data = link.recv(_LARGEST)
+            return tuple(pickle.loads(data)) if data else None  # noqa: S301 - of our own process, never of a file
+        except OSError:  # it left with messages unread: its own can still be read
+            continue
+    return None

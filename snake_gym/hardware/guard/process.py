@@ -35,17 +35,11 @@ _ANSWER_SHARE = 0.2
 
 
 def take_priority(priority: int) -> str:
-    """Give this thread, and those that it starts, a real-time priority (1 to 99); 0 changes nothing.
-
-    Returns:
-        Reason why it was refused; empty if it was given.
-    """
-    if priority == 0:
-        return ""
-    if not hasattr(os, "sched_setscheduler"):
-        return "this system has none"
+    """Give this thread, and those that it starts, a real-time priority (1 to 99); 0 changes nothing. Return why it was
+    refused; empty if it was given."""
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+        if priority:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
     except OSError as error:
         return (error.strerror or str(error)).lower()
     return ""
@@ -59,7 +53,7 @@ class RunGuard(Guard):
         self._body = body
 
     def start(self) -> None:
-        self._body.start(self.interrupted)
+        self._body.start(self.look)
 
     def patience_s(self) -> float:
         left_s = self._body.next_cycle_s - self._clock.now()

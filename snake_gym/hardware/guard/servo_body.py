@@ -22,22 +22,19 @@ import numpy as np
 from snake_gym.hardware.bus.bus import PORT_GONE, Bus, close_locks
 from snake_gym.hardware.bus.family import READING, ServoError
 from snake_gym.hardware.calibration.calibration import Calibration
-from snake_gym.hardware.calibration.procedures import never
 from snake_gym.hardware.guard.body import BodySample, BringUpError, ServoReadings
 from snake_gym.hardware.guard.bring_up import (
     PATIENCE_S,
-    Interrupted,
+    Look,
     check_health,
     check_range,
     find_missing,
     let_follow,
-    raise_if_interrupted,
     raise_torque,
 )
 from snake_gym.hardware.guard.checks import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
 from snake_gym.hardware.guard.cycle_time import ADAPTER_S, READING_SHARE, too_short
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard.excuse import Excuse
 from snake_gym.hardware.guard.heartbeat import Heartbeat
 from snake_gym.hardware.guard.torque_switch import TorqueSwitch
 from snake_gym.robot.spec import FloatArray
@@ -59,15 +56,10 @@ class ServoBody:
     """
 
     def __init__(
-        self,
-        bus: Bus,
-        calibration: Calibration,
-        limits: SafetyLimits,
-        period_s: float = 0.02,
-        speed_rad_s: FloatArray | float = math.inf,
-        stop: EmergencyStop | None = None,
+        self, bus: Bus, calibration: Calibration, limits: SafetyLimits, period_s: float = 0.02,
+        speed_rad_s: FloatArray | float = math.inf, stop: EmergencyStop | None = None,
         heartbeat: Heartbeat | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.bus, self.calibration, self.clock = bus, calibration, bus.clock
         self.limits = limits = limits.of_model(calibration.model)
         self.period_s = period_s
@@ -82,7 +74,6 @@ class ServoBody:
         self._read = ServoReadings(calibration)
         self._cycle_s = self._line_free_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
-        self._excuse = Excuse(calibration.ids)
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
@@ -110,12 +101,12 @@ class ServoBody:
         """True if the robot has stopped, but not every servo has confirmed that its torque is off."""
         return self.stop_reason is not None and bool(self.torque.pending)
 
-    def start(self, interrupted: Interrupted = never) -> BodySample:
+    def start(self, look: Look = lambda: None) -> BodySample:
         """Bring the robot up, if it is not, and return a sample. Raises BringUpError, with all torque off: a latched
-        stop, a fault of a joint, or a reason from ``interrupted``, called at least every 20 ms or once a servo."""
+        stop, a fault of a joint, or by ``look``, called at least every 20 ms or once a servo."""
         if self._gate is None or self.stop_reason is not None:
             try:
-                self._bring_up(interrupted)
+                self._bring_up(look)
             except BaseException:
                 self.torque.abandon(self.calibration.ids)
                 raise
@@ -149,9 +140,8 @@ class ServoBody:
         self.next_cycle_s = now + self.period_s if late > self.period_s else self.next_cycle_s + self.period_s
         deadline_s = self._reading_ends_s(now)
         self._ask(deadline_s)
-        self._excuse.note(self._read.health.answered, max(late, self.clock.now() - deadline_s), self.bus)
         if self.stop_reason is None:
-            self._look_after(now, passed_s)
+            self._look_after(now, passed_s, max(late, self.clock.now() - deadline_s))
         self._owes_goal = self.stop_reason is None and not self.port_gone
         if self.watch is not None:
             self.watch(self.sample())
@@ -203,7 +193,7 @@ class ServoBody:
             self._gate = self._new_gate()
             self._follows[:] = False
 
-    def _look_after(self, now: float, passed_s: float) -> None:
+    def _look_after(self, now: float, passed_s: float, late_s: float) -> None:
         halt, limits = self.torque.halt, self.limits
         if self._gone_since_s is not None:
             if now - self._gone_since_s > limits.port_timeout_s:
@@ -211,7 +201,8 @@ class ServoBody:
         elif now - self._commanded_s > limits.command_timeout_s:
             halt(f"no command for {limits.command_timeout_s:g} s (safety.command_timeout_s)")
         else:
-            news, reason = self._monitor.check(self._read.health, passed_s, self._excuse.lines())
+            n_late = [self.bus.late[one] for one in self.calibration.ids]
+            news, reason = self._monitor.check(self._read.health, passed_s, late_s, n_late)
             self._news += [line for line in news if line not in self._faults]
             self._faults = set(self._read.health.faults)
             reason = reason or self._range.left(self._read.angle)
@@ -271,16 +262,15 @@ class ServoBody:
 
     # --- the way up --------------------------------------------------------------------------------------------------
 
-    def _bring_up(self, interrupted: Interrupted) -> None:
-        stop, torque = self.torque.stop, self.torque
+    def _bring_up(self, look: Look) -> None:
+        torque = self.torque
 
-        def asked() -> str | None:
+        def asked() -> None:
             torque.beat()
-            if stop.tripped:
-                return f"the emergency stop is tripped: {stop.reason}"
-            return torque.heartbeat.trouble or interrupted()
+            torque.check_stop()
+            look()
 
-        torque.check_stop()
+        asked()
         ids = self.calibration.ids
         missing = find_missing(self.bus, self.calibration, self.limits.max_lost_joints, asked)
         self._news += [f"joint {joint + 1} (servo {ids[joint]}) does not answer" for joint in missing]
@@ -294,19 +284,18 @@ class ServoBody:
         give_up_s = self.clock.now() + PATIENCE_S
         self._read.take(self.bus.read_block(ids, *READING))
         while not self._read.health.answered[present].all() and self.clock.now() < give_up_s:
-            raise_if_interrupted(asked)
+            asked()
             self._read.take(self.bus.read_block(ids, *READING))
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
         check_health(self._read.health, self.calibration, self.limits, present)
-        check_range(self._range.outside(self._read.angle), self.calibration, present)
+        check_range(self._range.begin(self._read.angle), self.calibration, present)
         torque.expect_on(ids[joint] for joint in present)
         steps = self._read.steps.astype(int)
         goals = [(ids[joint], int(steps[joint]), self._speed[joint]) for joint in present]
         raise_torque(self.bus, goals, self.limits.torque_limit, self.limits.ramp_time_s, asked)
         self._gate = self._new_gate()
         self._wanted = self._read.angle.copy()
-        self._range.begin(self._read.angle)
         self._follows = np.isin(np.arange(self.n_joints), present)
         self._refused, torque.stop_reason, self._gone_since_s = set(), None, None
         self.next_cycle_s = self.clock.now()

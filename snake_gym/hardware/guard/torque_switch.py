@@ -57,11 +57,13 @@ class TorqueSwitch:
         return news
 
     def check_stop(self) -> None:
-        """Raise BringUpError if the emergency stop is tripped, or could not be."""
+        """Raise BringUpError if the emergency stop is tripped, could not be, or the board hears nothing."""
         if self.stop.tripped:
             raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; {self.stop.how_to_clear}")
         if not self.stop.writable():
             raise BringUpError(f"the latch of the emergency stop, {self.stop.latch}, cannot be written")
+        if self.heartbeat.trouble is not None:
+            raise BringUpError(self.heartbeat.trouble)
 
     def expect_on(self, ids: Iterable[int]) -> None:
         """Note that these servos are about to be given torque or a goal."""

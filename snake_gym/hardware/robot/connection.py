@@ -142,7 +142,7 @@ Emulate = Callable[[ConnectionConfig, AnyRobot, Calibration, Clock | None], "Emu
 
 def connect(config: ConnectionConfig, limits: SafetyLimits, spec: AnyRobot, emulate: Emulate) -> Connected:
     """Open the connection that the settings name. Raises ConfigError for errors that the user can correct."""
-    calibration = _calibration(config, spec)
+    calibration = _calibration(config, spec).within(spec.joint_limit_rad)
     limits = limits.of_model(calibration.model)
     if limits.max_lost_joints >= max(spec.n_joints, SafetyLimits.max_lost_joints + 1):
         raise ConfigError(

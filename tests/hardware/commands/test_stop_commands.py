@@ -18,6 +18,7 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.__main__ import main
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.commands.calibrate import TypedLines
 from snake_gym.hardware.commands.options import ending_by_signal
 from snake_gym.hardware.guard import emergency_stop
@@ -132,8 +133,9 @@ def test_estop_stops_every_robot_and_waits_for_each(
 ) -> None:
     monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path)
     one, other = EmergencyStop(), EmergencyStop(tmp_path / "second_robot")
-    one.hold("run", {"device": "one"})
-    other.hold("run", {"device": "other"})
+    ports = {name: BusPort(str(tmp_path / name)).to_dict() | {"ids": [1]} for name in ("one", "other")}
+    one.hold("run", ports["one"])
+    other.hold("run", ports["other"])
 
     def obey() -> None:
         wait_until(lambda: one.tripped and other.tripped)
@@ -148,7 +150,7 @@ def test_estop_stops_every_robot_and_waits_for_each(
     took_ms = re.findall(r"torque is off in all servos, after (\d+) ms", capsys.readouterr().out)
     assert len(took_ms) == 2 and min(map(int, took_ms)) >= 100
     one.clear()
-    other.hold("run", {"device": "other"})
+    other.hold("run", ports["other"])
     assert main(["estop", "--wait", "0.1"]) == 1
     assert "has not said within 0.1 s that the torque is off: USE THE HARDWARE STOP" in capsys.readouterr().out
     other.release()

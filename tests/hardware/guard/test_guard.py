@@ -231,7 +231,7 @@ def test_the_way_up_can_be_interrupted(
 
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(interrupt)
-        with pytest.raises(BringUpError, match="not now" if who == "latch" else "told to end"):
+        with pytest.raises(BringUpError, match="not now" if who == "latch" else "ended by a signal"):
             body.start()
         done.result(5.0)
 
