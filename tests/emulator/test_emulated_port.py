@@ -11,7 +11,6 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.emulator.bus import FirstOrderPlant
 from snake_gym.emulator.port import EmulatedPort
-from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import SerialTransport
 from snake_gym.robot.spec import FloatArray
@@ -23,7 +22,7 @@ BLOCK = ("present_position", "present_current")
 
 def open_driver(port: EmulatedPort) -> ServoBus:
     """Tests run next to other work: an answer may take its time."""
-    return ServoBus(SerialTransport(port.port, 1_000_000), timing=LineTiming(latency_s=0.05, longest_late_s=0.3))
+    return ServoBus(SerialTransport(port.port, 1_000_000), latency_s=0.05)
 
 
 def test_reading_and_moving_through_a_serial_device() -> None:

@@ -49,7 +49,11 @@ class SerialTransport:
         try:
             self._serial = serial.Serial(port, baud, timeout=0, write_timeout=0, exclusive=True)
         except (OSError, ValueError) as error:  # SerialException is an OSError
-            raise PortGone(f"cannot open {port}: {_reason(error)}") from None
+            code = getattr(error, "errno", None)
+            reason = os.strerror(code) if code else " ".join(str(error).split())
+            if code in (errno.EAGAIN, errno.EBUSY):
+                reason = "another program uses it (a run or scan still going?)"
+            raise PortGone(f"cannot open {port}: {reason}") from None
         self._fd = self._serial.fileno()
         # Not every driver has it, a pseudo terminal never.
         with contextlib.suppress(OSError, ValueError, NotImplementedError, AttributeError):
@@ -68,7 +72,7 @@ class SerialTransport:
             except BlockingIOError:
                 continue
             except (OSError, ValueError) as error:
-                raise _gone(self.port, error) from None
+                raise self._gone(error) from None
 
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
         try:
@@ -79,7 +83,7 @@ class SerialTransport:
         except BlockingIOError:
             return b""
         except (OSError, ValueError) as error:
-            raise _gone(self.port, error) from None
+            raise self._gone(error) from None
         if not data:  # readable without data: hung up
             raise PortGone(f"{self.port} has vanished")
         return data
@@ -89,16 +93,8 @@ class SerialTransport:
         with contextlib.suppress(OSError):
             self._serial.close()
 
-
-def _reason(error: Exception) -> str:
-    code = getattr(error, "errno", None)
-    if code in (errno.EAGAIN, errno.EBUSY):
-        return "another program uses it (a run or scan still going?)"
-    return os.strerror(code) if code else " ".join(str(error).split())
-
-
-def _gone(port: str, error: Exception) -> PortGone:
-    if isinstance(error, PortGone):
-        return error
-    reason = errno.errorcode.get(error.errno or 0, str(error)) if isinstance(error, OSError) else "closed"
-    return PortGone(f"{port} has vanished ({reason})")
+    def _gone(self, error: Exception) -> PortGone:
+        if isinstance(error, PortGone):
+            return error
+        reason = errno.errorcode.get(error.errno or 0, str(error)) if isinstance(error, OSError) else "closed"
+        return PortGone(f"{self.port} has vanished ({reason})")

@@ -115,7 +115,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
                     writer.note(line)
                 made = {"progress_m": course.progress_m, "targets_reached": course.index}
                 writer.close(reason, timing.summary() | made)
-    code = code or int(body.torque_off_owed)
+    code = code or int(body.torque_off_pending)
     if not came_up:
         print(reason)
         return code

@@ -18,8 +18,9 @@ from pydantic import Field
 
 from snake_gym.config import ConfigError, Settings, choose
 from snake_gym.config.settings import Count, NonNegative, Positive, Share
-from snake_gym.hardware.bus.family import find_family, load_named
-from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
+from snake_gym.hardware.bus.bus import BusPort
+from snake_gym.hardware.bus.family import OUR_BUS, find_family
+from snake_gym.hardware.bus.servo_bus import ServoBus, wire_times
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import Body, GuardedBody
@@ -29,6 +30,7 @@ from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
+from snake_gym.plugins import load_object
 from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.spec import RobotSpec
 
@@ -144,16 +146,18 @@ class Connected(NamedTuple):
 
 def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> Connected:
     """Open the connection that the settings name. Raises ConfigError for errors that the user can correct."""
-    calibration = _calibration(config, spec)
+    calibration = _calibration(config, spec).within(spec.joint_limit_rad)
     limits = limits.of_model(calibration.model)
     if limits.max_lost_joints >= max(spec.n_joints, SafetyLimits.max_lost_joints + 1):
         raise ConfigError(
             f"safety.max_lost_joints is {limits.max_lost_joints}; expected fewer than the {spec.n_joints} joints of "
             f"{spec.name}"
         )
-    complaint = too_short(config.period_s, spec.n_joints, config.baud, family=calibration.family)
-    if complaint is not None:
-        raise ConfigError(complaint)
+    if calibration.family.bus == OUR_BUS:
+        cycle = wire_times(spec.n_joints, config.baud, calibration.family)
+        complaint = too_short(config.period_s, spec.n_joints, config.baud, cycle)
+        if complaint is not None:
+            raise ConfigError(complaint)
     if config.period_s > spec.control_dt_s:
         expected = f"expected <= {spec.control_dt_s:g}, the control period of {spec.name}"
         raise ConfigError(f"connection.period_s is {config.period_s:g}; {expected}")
@@ -184,7 +188,7 @@ def make_pose(config: PoseConfig, spec: ChainSpec, emulated: Any = None) -> Pose
     """Return the pose source that the settings name; ``emulated``: the robot that is emulated in this process."""
     kind = config.kind
     if ":" in kind:
-        source: PoseSource = load_named(kind, "pose.kind")(spec, **config.arguments)
+        source: PoseSource = load_object(kind, "pose.kind")(spec, **config.arguments)
         return source
     if kind == "truth":
         if emulated is None:

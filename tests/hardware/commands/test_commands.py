@@ -127,7 +127,7 @@ def test_calibrate_asks_and_writes_what_run_reads(
         (["camera"], "required: config"),
         (["camera", "configs/hardware/camera.yaml", "--file", "none.mp4"], "camera none.mp4: it cannot be opened"),
         (["emulate", "--port", "/tmp/snake-bus"], "named by --link"),
-        (["emulate", "--link", "/proc/none"], "--link"),
+        (["emulate", "--link", "/proc/none"], "the link /proc/none cannot be made"),
         (["emulate", "--mounting", "-1"], "--mounting is -1; expected a seed >= 0"),
         (["emulate", "--pose-port", "99999"], "--pose-port is 99999; expected 1 to 65535, or 0 for none"),
         (["register", "write", "id", "3", "--port", "x", "--id", "1"], "scan --change-id"),

@@ -43,7 +43,7 @@ def converse(command: subprocess.Popen[str], robot: EmulatorProcess) -> None:
         if said.endswith(("Enter: ", "higher (u)? ")):
             answer = ""
             if asked := re.findall(r"(joint \d+) \(servo", said):
-                told = robot.wait_for(re.compile(rf"{asked[-1]} is bent").match, 60.0)
+                told = robot.wait_for(re.compile(rf"{asked[-1]} bends").match, 60.0)
                 answer = "r" if "right" in told else "l"
             press(command, answer + "\n")
             said = ""

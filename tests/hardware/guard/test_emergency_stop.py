@@ -82,11 +82,11 @@ def test_a_port_is_held_until_its_torque_is_off(tmp_path: Path, monkeypatch: pyt
     stop, other = EmergencyStop(tmp_path / "estop"), EmergencyStop()
     stop.hold("run", servos(tmp_path))
     stop.hold("run", servos(tmp_path))
-    other.hold("wiggle", servos(tmp_path, "other"), watched=True)
+    other.hold("wiggle", servos(tmp_path, "other"))
     (lock,) = find_locks(stop.latch)
     assert (lock.pid, lock.what, lock.latch, lock.alive) == (os.getpid(), "run", stop.latch, True)
-    assert lock.servos == servos(tmp_path) and not lock.watched
-    assert {(one.latch, one.watched) for one in find_locks()} == {(stop.latch, False), (other.latch, True)}
+    assert lock.servos == servos(tmp_path)
+    assert {one.latch for one in find_locks()} == {stop.latch, other.latch}
     stop.release()
     stop.release()
     assert [one.latch for one in find_locks()] == [other.latch]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snake_gym.hardware.bus.protocol import ServoError
+from snake_gym.hardware.bus.family import ServoError
 from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits, ServoHealth, StallLimits
 
 LIMITS = SafetyLimits(max_speed_rad_s=2.0, max_acceleration_rad_s2=20.0)
@@ -141,7 +141,7 @@ def test_a_stall_of_the_torque_in_use_has_to_last_and_a_moving_joint_may_pull_wi
     stuck = HealthMonitor(limits, 3)
     reasons = [stuck.check(health(load=pulls), DT)[1] for _ in range(10)]
     assert reasons[3] is None
-    assert reasons[-1] == f"joint 3 is stalled ({load})"
+    assert reasons[-1] == f"joint 3 is stalled ({100 * load:.3g} % load)"
 
 
 def test_loads_at_the_turning_points_of_a_gait_are_no_stall() -> None:

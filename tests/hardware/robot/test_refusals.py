@@ -28,10 +28,10 @@ def task(name: str, **more: Any) -> dict[str, Any]:
     ("settings", "fragment"),
     [
         ({"connection": {"port": "/dev/none"}}, "calibration is missing"),
-        ({"connection": {"baud": 1_000_001}}, "nearest: 1000000"),
+        ({"connection": {"baud": 1_000_001}}, "expected one of 1000000"),
         ({"connection": {"pose": {"kind": "trueth"}}}, "did you mean 'truth'"),
         ({"connection": {"pose": {"kind": "april_tags"}}}, "camera is missing; expected a YAML file"),
-        ({"connection": {"pose": {"kind": "none:Imu"}}}, "pose.kind 'none:Imu': No module named 'none'"),
+        ({"connection": {"pose": {"kind": "none:Imu"}}}, "plugin 'none' is no module that Python finds"),
         ({"connection": {"emulated": {"joint_angle_rad": [0.0]}}}, "expected 9"),
         ({"connection": {"servo_model": "SM8524BL", "baud": 115_200}}, "expected >= 0.03: 9 servos at 115200 baud"),
         ({"connection": {"period_s": 0.3}}, "period_s is 0.3; expected <= 0.2, the control period"),
