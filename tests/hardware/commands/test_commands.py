@@ -119,8 +119,6 @@ def test_calibrate_asks_and_writes_what_run_reads(
         (["calibrate", "--port", "x", "--ids", "1", "--out", "/none/snake.json"], "there is no folder /none"),
         (["run", "ccc"], "did you mean 'cc'"),
         (["run", "cc", "--targets", "1;2"], "expected X,Y"),
-        (["run", "cc", "--set", "safty.max_speed_rad_s=1"], "safety"),
-        (["run", "cc", "--port", "/dev/none", "--calibration", "none.json"], "none.json does not exist"),
         (["run", "cc", "--pose", "sonar"], "expected one of truth"),
         (["replay", "none.jsonl"], "No such file"),
         (["replay", "none.jsonl", "--identify", "x.json"], "ends in .yaml"),

@@ -80,15 +80,6 @@ def test_backlash_is_identified_of_a_robot_that_has_some(tmp_path: Path) -> None
         assert found.values[name] == pytest.approx(value, rel=0.25), name
 
 
-@pytest.mark.slow
-def test_the_alternating_search_finds_the_friction_too(tmp_path: Path) -> None:
-    friction = replace(RESILIENT_SERVO, friction=STIFFER.friction)
-    log = resample(read_record(record_run(tmp_path, friction)))
-    found = identify_robot([log], RESILIENT_SERVO, "avs")
-    assert found.relative_std is None
-    assert replay(log, found.spec).errors()["path_end_m"] < 0.01
-
-
 VARIED = {
     "tangential_ns_m": 1.15, "normal_ns_m": 0.85, "tangential_coulomb": 1.15, "normal_coulomb": 0.85, "kp": 0.8,
     "kd": 1.2,

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, dump_yaml, load_yaml
-from snake_gym.controllers import resolve_controller
 from snake_gym.controllers.tuned import tuned_file
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.pose.udp_json import UdpJson
@@ -18,8 +17,6 @@ from snake_gym.hardware.robot.robot_loop import CourseConfig, LoopConfig, Measur
 from snake_gym.hardware.robot.run_config import RunConfig, open_loop, plan_run
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
-
-PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
 
 
 def test_the_truth_of_another_process_is_refused_with_the_kinds_that_there_are() -> None:
@@ -45,20 +42,12 @@ def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> No
         connected.close()
 
 
-def test_the_gait_that_was_tuned_for_the_robot_plays() -> None:
-    plan = plan_run(RunConfig(controller={"tuned": "fault_aware"}))
-    assert plan.contract.decoder.config.controller == resolve_controller({"tuned": "fault_aware"}, spec=RESILIENT_SERVO)
-    assert (plan.name, plan.notes) == ("fault_aware", ())
-    both = plan_run(RunConfig(policy="fault_aware", controller={"coupling": 0.2}))
-    assert both.contract.decoder.config.controller["coupling"] == 0.2
-
-
 def test_a_controller_by_name_plays_as_tuned_for_the_robot_or_says_that_it_is_not() -> None:
     named, tuned = (plan_run(RunConfig(**told)) for told in ({"policy": "cc"}, {"controller": {"tuned": "cc"}}))
     assert named.contract.decoder.config.controller == tuned.contract.decoder.config.controller
     own = load_yaml(tuned_file("resilient_servo", "cc"))["controller"]
     assert named.contract.decoder.config.controller["amplitude_rad"] == own["amplitude_rad"]
-    assert named.notes == ()
+    assert (named.name, named.notes) == ("cc", ())
     slower = plan_run(RunConfig(policy="cc", controller={"frequency_rad_s": 2.0})).contract.decoder.config.controller
     assert (slower["frequency_rad_s"], slower["amplitude_rad"]) == (2.0, own["amplitude_rad"])
     (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/heavy_head.yaml")).notes
