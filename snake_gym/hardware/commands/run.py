@@ -20,13 +20,14 @@ from snake_gym.hardware.robot.connection import EMULATED
 from snake_gym.hardware.robot.driving import Driver, LetGo
 from snake_gym.hardware.robot.heading_check import HeadingCheck
 from snake_gym.hardware.robot.key_watch import KeyWatch
-from snake_gym.hardware.robot.live_view import LineView, Timing
+from snake_gym.hardware.robot.live_view import Timing, describe_step
 from snake_gym.hardware.robot.record import PARTIAL, RecordWriter
 from snake_gym.hardware.robot.robot_loop import MeasuredCourse, RobotLoop
 from snake_gym.hardware.robot.run_config import Plan, RunConfig, open_loop, plan_run
 from snake_gym.interface.policy import Policy
 from snake_gym.robot.spec import RobotSpec
 
+_LINE_EVERY_S = 1.0
 DONE, OUT_OF_TIME, INTERRUPTED = "all targets reached", "the time is over", "interrupted"
 
 
@@ -71,7 +72,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
     """
     for note in plan.notes:
         print(f"note: {note}", file=sys.stderr)
-    stop, timing, view = config.connection.stop(), Timing(config.connection.period_s), LineView()
+    stop, timing = config.connection.stop(), Timing(config.connection.period_s)
     path = None if log == "none" else new_log(log)
     with ending_by_signal(), KeyWatch(stop), contextlib.ExitStack() as closing:
         course = MeasuredCourse(config.course, plan.contract.decoder.spec, is_free=driver is not None)
@@ -95,7 +96,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
         print(f"{plan.name} on {loop.spec.name}, {where}", flush=True)
         reason, code = INTERRUPTED, 130
         try:
-            reason, code = _steps(config, loop, plan.policy, stop, timing, writer, view, driver)
+            reason, code = _steps(config, loop, plan.policy, stop, timing, writer, driver)
         except LetGo as left:
             reason, code = str(left), left.code
         except BringUpError as error:
@@ -111,9 +112,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
             if writer is not None and not came_up:
                 writer.discard()
             elif writer is not None:
-                for line in lines:
-                    writer.note(line)
-                made = {"progress_m": course.progress_m, "targets_reached": course.index}
+                made = {"progress_m": course.progress_m, "targets_reached": course.index, "news": lines}
                 writer.close(reason, timing.summary() | made)
     code = code or int(body.torque_off_pending)
     if not came_up:
@@ -129,7 +128,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
 
 def _steps(
     config: RunConfig, loop: RobotLoop, policy: Policy, stop: EmergencyStop, timing: Timing,
-    writer: RecordWriter | None, view: LineView, driver: Driver | None = None,
+    writer: RecordWriter | None, driver: Driver | None,
 ) -> tuple[str, int]:  # fmt: skip
     """Step until the run ends. Return the reason and the exit code."""
     observation, clock = loop.reset(), loop.body.clock
@@ -139,7 +138,7 @@ def _steps(
     is_seen = not loop.spec.in_space and config.connection.pose.kind != "dead_reckoning"
     check = HeadingCheck(cast(RobotSpec, loop.spec)) if is_seen else None
     timing.begin()
-    begun_s = clock.now()
+    begun_s = next_line_s = clock.now()
     carried = None
     while True:
         if driver is not None:
@@ -150,7 +149,11 @@ def _steps(
         timing.step(record.late_s)
         if writer is not None:
             writer.step(record, now, loop.course.goal().target_xy_w[0], loop.course.progress_m)
-        view.show(now - begun_s, record, loop.course, timing)
+        for line in record.news:
+            print(line, flush=True)
+        if now >= next_line_s:
+            next_line_s = now + _LINE_EVERY_S
+            print(describe_step(now - begun_s, record, loop.course, timing), flush=True)
         warning = None if check is None else check.look(record.body, record.pose)
         if warning is not None:
             print(f"warning: {warning}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""View of a run: a line a second, and the regularity of its cycles."""
+"""View of a run: a line on a step, and the regularity of its cycles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from snake_gym.hardware.robot.robot_loop import MeasuredCourse, StepRecord
 
-_EVERY_S = 1.0
 _MOST_CYCLES = 100_000
 
 
@@ -60,21 +59,6 @@ class Timing:
             f"bus: {self.n_cycles} cycles, {self.n_missed} missed, "
             f"period off by {off[0]} (median), {off[1]} (99.9 %), {off[2]} (worst)"
         )
-
-
-class LineView:
-    """View of a run by one line a second on standard output."""
-
-    def __init__(self) -> None:
-        self._next_s = -math.inf
-
-    def show(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
-        """Show a step ``time_s`` [s] into the run, if it is time to, and its news."""
-        for line in step.news:
-            print(line, flush=True)
-        if time_s >= self._next_s:
-            self._next_s = time_s + _EVERY_S
-            print(describe_step(time_s, step, course, timing), flush=True)
 
 
 def describe_step(time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> str:

@@ -88,10 +88,6 @@ class RecordWriter:
         """Write the robot's pose outside of a step: before the first one, or where there are none."""
         self._write({"kind": "pose", **self._pose(pose)})
 
-    def note(self, line: str) -> None:
-        """Write an event that happened outside of a step."""
-        self._write({"kind": "note", "text": line})
-
     def close(self, reason: str, summary: Mapping[str, Any]) -> None:
         """Write the last line and give the log its name."""
         self._write({"kind": "end", "reason": reason, **summary}, True, last=True)
