@@ -356,9 +356,8 @@ class SimulatedRobot(Robot):
         return (state.link_angle, state.link_rate, state.centre_xy, state.centre_vel)
 
     def restored(self) -> None:
-        """Switch on the laws of the faults that were written to ``faults``, acting now or not."""
-        codes = np.unique(np.stack([self.faults.kind, self.second_faults.kind]))
-        self.allow_faults(name for name, code in FAULT_CODES.items() if code in codes and code != HEALTHY)
+        """Switch on the laws of the faults that were written to ``faults``."""
+        self.allow_faults(self.fault_names())
 
     def reads_truly(self) -> bool:
         """Return True if no world has a fault because of which a servo may read, or tell, another angle than its
@@ -404,6 +403,11 @@ class SimulatedRobot(Robot):
             joint_friction=self._laws.joint_friction or "joint_friction" in laws,
             imperfect=self._laws.imperfect or "imperfect" in laws,
         )
+
+    def fault_names(self) -> set[str]:
+        """Return the kinds of all faults that joints have, had or will have in the present episodes."""
+        codes = np.unique(np.stack([self.faults.kind, self.second_faults.kind]))
+        return {name for name, code in FAULT_CODES.items() if code in codes and code != HEALTHY}
 
     def has_registered_faults(self) -> bool:
         """Return True if a joint has, had or will have a fault of a registered kind: what servos do is then kept."""

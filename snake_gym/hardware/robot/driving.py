@@ -45,7 +45,7 @@ class Driver(Protocol):
 def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:
     """Return a plan in which the named gaits are driven, without names those tuned for the robot.
 
-    Those of a robot, the default controller of which has modes, are these, all without names. Raises ConfigError.
+    With a default controller of several modes these are its modes, all of them without names. Raises ConfigError.
     """
     if config.policy is not None:
         raise ConfigError(f"policy is {config.policy!r}; expected none: name the gaits to drive on the command line")
