@@ -91,7 +91,7 @@ def check_range(outside: Mapping[int, str], calibration: Calibration, joints: Se
     """Raise BringUpError if one of ``joints`` (from 0) is ``outside`` its range: its servo takes the range to be
     elsewhere, and would drive it there."""
     wrong = [
-        f"{_name(calibration, joint)} {how}: bend it back by hand; where the robot does not look like that, calibrate "
+        f"{_name(calibration, joint)}: it {how}: bend it back by hand; where the robot does not look like that, calibrate "
         "again (python -m snake_gym.hardware calibrate)"
         for joint, how in outside.items() if joint in joints
     ]  # fmt: skip
