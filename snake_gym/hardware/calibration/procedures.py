@@ -315,7 +315,7 @@ def wiggle(
     try:
         if not bus.write_register(servo_id, "torque_limit", round(full * torque)):
             raise ProcedureError(f"servo {servo_id} does not take a torque limit; it was not moved")
-        positions = []
+        positions: list[int] = []
         for goal in (start, start + step, start):
             _raise_if_interrupted(interrupted)
             bus.write_targets([servo_id], [goal], speed)
