@@ -108,17 +108,6 @@ def test_eeprom_lock_decides_what_outlasts_power_off() -> None:
     assert (memory.get("max_torque"), memory.get("torque_limit"), memory.get("lock")) == (600, 600, 1)
 
 
-def test_values_beyond_the_limits_are_cut_and_half_a_word_can_be_written() -> None:
-    bus = make_bus(1)
-    write(bus, 1, "torque_limit", 0xFFFF)
-    assert bus.servo(1).memory.get("torque_limit") == 1000
-    write(bus, 1, "id", 254)  # not an ID
-    assert ask(bus, protocol.ping(1)) == build(1, 0)
-    write(bus, 1, "goal_position", 0x0403)
-    assert ask(bus, protocol.write(1, 43, b"\x05")) == build(1, 0)
-    assert bus.servo(1).memory.get("goal_position") == 0x0503
-
-
 # --- position --------------------------------------------------------------------------------------------------------
 
 

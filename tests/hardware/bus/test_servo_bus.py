@@ -244,28 +244,6 @@ def test_a_servo_dies_and_comes_back(missing: str) -> None:
     assert not rig.driver.read_block(ALL, *BLOCK).failures
 
 
-def test_a_stalled_host_gets_its_answer_with_its_true_age() -> None:
-    rig = Bench(ALL)
-    rig.driver.torque(ALL, True)
-    rig.driver.write_targets(ALL, [3000] * 13, speed=500)
-    original = rig.spy.end.read
-    rig.driver.read_block(ALL, *BLOCK)
-    before = rig.bus.servo(1).present()
-
-    def stalled(max_bytes: int, timeout_s: float) -> bytes:
-        if timeout_s > 0.0:  # an answer is waited for, and the process is not scheduled
-            rig.spy.end.read = original  # type: ignore[method-assign]
-            rig.bus.clock.sleep(0.5)
-        return original(max_bytes, 0.0)
-
-    rig.spy.end.read = stalled  # type: ignore[method-assign]
-    found = rig.driver.read_block(ALL, *BLOCK)
-    assert not found.failures
-    assert rig.now() - found.stamp_s >= 0.499
-    assert abs(told(found, 1) - before) <= 5
-    assert not rig.driver.read_block(ALL, *BLOCK).failures
-
-
 def test_an_interrupted_reading_leaves_nothing_behind() -> None:
     """Ctrl-C in the middle of an answer: what was on its way is not taken for the next answer."""
     rig = Bench([1, 2])
