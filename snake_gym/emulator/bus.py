@@ -227,9 +227,8 @@ class EmulatedBus:
         self.n_collisions = 0
         self._parser = PacketParser()
         self._requests: deque[tuple[float, Packet]] = deque()
-        self._to_host: list[
-            tuple[float, bytes]
-        ] = []  # (when the whole of it has arrived [s], bytes), the next one first
+        self._to_host: list[tuple[float, bytes]] = []
+        """Packets on their way to the host and the times of their ends [s], the next one first."""
         self._line_free_s = self._answers_end_s = -1.0
         self._plant_s = self.clock.now()
         for servo in self.servos:

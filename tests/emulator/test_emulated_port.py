@@ -47,19 +47,6 @@ def test_reading_and_moving_through_a_serial_device() -> None:
     assert not os.path.lexists(port.port), "the device is gone afterwards"
 
 
-def test_a_host_that_does_not_read() -> None:
-    """The terminal's buffer runs full; the bus goes on, and the host finds its way back."""
-    with serve(IDS) as port:
-        driver = open_driver(port)
-        assert driver.ping(1) is not None
-        request = b"\xff\xff\x01\x04\x02\x00\xfa\xfe"  # 250 bytes each
-        for _ in range(40):
-            driver.line.send(request)
-            time.sleep(0.003)
-        wait_until(lambda: not driver.read_block(IDS, *BLOCK).failures)
-        driver.close()
-
-
 def test_a_link_that_another_emulator_serves_is_left_to_it(tmp_path: Path) -> None:
     link = tmp_path / "bus"
     link.symlink_to("/dev/pts/none")  # left behind by one that was killed

@@ -17,10 +17,8 @@ from snake_gym.hardware.bus.family import ServoError, ServoFamily, register_serv
 from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.plugins import load_object
 
-NO_ANSWER, SILENT, GARBLED = "no answer", "silent", "garbled"
-AMBIGUOUS = "two answers"
-PORT_GONE = "port gone"
-NO_TIME = "no time left"
+NO_ANSWER, GARBLED, NO_TIME, PORT_GONE = "no answer", "garbled", "no time left", "port gone"
+"""Reasons for a missing answer."""
 
 
 class ServoInfo(NamedTuple):

@@ -184,8 +184,6 @@ class ServoFamily(Settings):
                     f"registers: {after.name!r} begins at {after.address}, within or before {before.name!r}; "
                     "expected them in the order of their addresses"
                 )
-        if len(set(names)) != len(names):
-            raise ValueError("registers have a name twice")
         goal = [one.name for one in self.cover(GOAL)]
         if self.bus == OUR_BUS and not set(goal) <= set(GOAL):
             raise ValueError(f"registers {', '.join(goal)} would be written with a goal; expected none but {GOAL}")
@@ -277,18 +275,9 @@ class ServoFamily(Settings):
         """Return the name of the model whose ``model`` register says ``number``, for people."""
         return " or ".join(self.models_of(number)) or f"type {number}"
 
-    def check_baud(self, baud: int) -> int:
-        """Return ``baud``. Raises ConfigError if the family does not have it."""
-        if baud not in self.baud_rates:
-            known = ", ".join(map(str, self.baud_rates))
-            raise ConfigError(f"baud is {baud}; expected one of {known}")
-        return baud
-
 
 # --- families by name ------------------------------------------------------------------------------------------------
 
-SHIPPED = {"feetech": "snake_gym.hardware.bus.feetech:FEETECH"}
-"""Module and attribute of each shipped family, by its name."""
 _FAMILIES: dict[str, ServoFamily] = {}
 
 
@@ -306,13 +295,10 @@ def find_family(name: str) -> ServoFamily:
     """Return the family of that name, or the one that ``module:NAME`` names. Raises ConfigError."""
     if name in _FAMILIES:
         return _FAMILIES[name]
-    place = SHIPPED.get(name, name)
-    if ":" not in place:
-        known = sorted({*SHIPPED, *_FAMILIES})
-        raise ConfigError(
-            f"servo family is {name!r}; expected module:NAME or one of {', '.join(known)}{hint(name, known)}"
-        )
-    found = load_object(place, "servo family")
+    if ":" not in name:
+        known = ", ".join(_FAMILIES)
+        raise ConfigError(f"servo family is {name!r}; expected module:NAME or one of {known}{hint(name, _FAMILIES)}")
+    found = load_object(name, "servo family")
     if not isinstance(found, ServoFamily):
         raise ConfigError(f"servo family {name!r} is a {type(found).__name__}; expected a ServoFamily")
     return register_servo_family(found)
@@ -320,8 +306,6 @@ def find_family(name: str) -> ServoFamily:
 
 def family_of_model(name: str) -> tuple[ServoFamily, ServoModel]:
     """Return family and model of the servo with that name, in any case. Raises ConfigError if it is unknown."""
-    for shipped in SHIPPED:
-        find_family(shipped)
     models = {one.name: (family, one) for family in _FAMILIES.values() for one in family.models}
     for key, found in models.items():
         if key.lower() == name.lower():

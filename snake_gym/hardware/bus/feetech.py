@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 
-from snake_gym.hardware.bus.family import Encoding, Register, ServoFamily, ServoModel
+from snake_gym.hardware.bus.family import Encoding, Register, ServoFamily, ServoModel, register_servo_family
 
 _BYTE = Encoding(1)
 _WORD = Encoding(2)
@@ -113,4 +113,6 @@ _MODELS = (
     ServoModel("STS3215", 777, 30 * _KG_CM, 12.0, _SIXTH_TURN / 0.222, 2.7),
 )
 
-FEETECH = ServoFamily("feetech", _REGISTERS, _MODELS, baud_rates=(1_000_000, 500_000, 250_000, 128_000, 115_200))
+FEETECH = register_servo_family(
+    ServoFamily("feetech", _REGISTERS, _MODELS, baud_rates=(1_000_000, 500_000, 250_000, 128_000, 115_200))
+)

@@ -24,7 +24,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from snake_gym.hardware.bus.bus import AMBIGUOUS, GARBLED, NO_ANSWER, NO_TIME, PORT_GONE
+from snake_gym.hardware.bus.bus import GARBLED, NO_ANSWER, NO_TIME, PORT_GONE
 from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.protocol import (
     BROADCAST_ID,
@@ -82,8 +82,6 @@ class Line:
         latency_s: float | None = None,
         reopen: Callable[[], Transport] | None = None,
     ) -> None:
-        self.counts: Counter[str] = Counter()
-        """Missing answers by reason, and ports opened anew."""
         self.late: Counter[int] = Counter()
         """Answers to an earlier request, rejected, by servo ID."""
         self.return_delay_s = RETURN_DELAY_S
@@ -181,58 +179,41 @@ class Line:
             self._drop_input()
             if self._clock.now() >= deadline_s:
                 return Answers({}, dict.fromkeys(expected, NO_TIME))
-            self._parser.max_params = MAX_PARAMS if self.echo else max(_LONGEST_ANSWER, *expected.values())
-            self._parser.garbled.clear()
-            self._put(request)
-            due_s = self._line_free_s + self.answer_time_s(len(expected), max(expected.values()))
-            answers = Answers({}, {})
-            try:
-                self._await(answers, expected, due_s, deadline_s, to_the_end, twin_s)
-            finally:  # an interrupted wait leaves overdue answers as well
-                for servo_id, n_params in expected.items():
-                    if servo_id not in answers.packets:
-                        reason = GARBLED if servo_id in self._parser.garbled else NO_ANSWER
-                        if answers.failures.setdefault(servo_id, reason) == NO_ANSWER:
-                            self._overdue[servo_id, n_params] = due_s
-                        self.counts[answers.failures[servo_id]] += 1
-            return answers
+            return self._ask(request, expected, deadline_s, to_the_end, twin_s)
         except PortGone:
             self._lose_port()
             return Answers({}, dict.fromkeys(expected, PORT_GONE))
 
-    def _await(
-        self,
-        answers: Answers,
-        expected: Mapping[int, int],
-        due_s: float,
-        deadline_s: float,
-        to_the_end: bool,
-        twin_s: float,
-    ) -> None:
-        """Wait for the answers of ``ask``, all of which are due at ``due_s`` [s]."""
-        pause_s = 2.0 * self.answer_time_s(1, max(expected.values())) + self.wait_s  # of missing ones, unless many
-        last_s = min(deadline_s, due_s + self.wait_s)
-        end_s = deadline_s if to_the_end else min(last_s, self._line_free_s + pause_s)
-        while len(answers.packets) < len(expected):
-            left_s = end_s - self._clock.now()
-            is_quiet = not self._hear(left_s, answers, expected)  # at least one look, however late it is
-            if left_s <= 0.0 and is_quiet:
-                self._take(self._parser.flush(), answers, expected)
-                return
-            if not is_quiet and not to_the_end:
-                # After the last one's answer, others come only if IDs are wrong: a shorter wait.
-                less_s = 0.5 * LEAST_WAIT_S if list(expected)[-1] in answers.packets else 0.0
-                end_s = min(last_s, self._clock.now() + pause_s - less_s)
-        end_s = self._clock.now() + twin_s
-        self._delays.append(max(0.0, end_s - twin_s - due_s))
-        while (left_s := end_s - self._clock.now()) > 0.0:
-            self._hear(left_s, answers, expected)
-
-    def _hear(self, wait_s: float, answers: Answers, expected: Mapping[int, int]) -> bool:
-        """Take what arrives within ``wait_s`` [s]. Return False if nothing does."""
-        data = self._open_port().read(_READ_CHUNK, max(0.0, wait_s))
-        self._take(self._parser.feed(data), answers, expected)
-        return bool(data)
+    def _ask(
+        self, request: bytes, expected: Mapping[int, int], deadline_s: float, to_the_end: bool, twin_s: float
+    ) -> Answers:
+        answers, port = Answers({}, {}), self._open_port()
+        self._parser.max_params = MAX_PARAMS if self.echo else max(_LONGEST_ANSWER, *expected.values())
+        self._parser.garbled.clear()
+        self._put(request)
+        due_s = self._line_free_s + self.answer_time_s(len(expected), max(expected.values()))
+        end_s = deadline_s if to_the_end else min(deadline_s, due_s + self.wait_s)
+        is_complete, n_noise = False, 0
+        try:
+            while True:
+                left_s = end_s - self._clock.now()
+                data = port.read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
+                packets = self._parser.feed(data)
+                n_noise += len(data) - sum(OVERHEAD_BYTES + len(packet.params) for packet in packets)
+                self._take(packets, answers, expected)
+                if len(answers.packets) == len(expected) and not is_complete:
+                    is_complete, end_s = True, self._clock.now() + twin_s
+                    self._delays.append(max(0.0, self._clock.now() - due_s))
+                if (left_s <= 0.0 and not data) or (is_complete and self._clock.now() >= end_s):
+                    break
+            self._take(self._parser.flush(), answers, expected)
+        finally:  # an interrupted wait leaves overdue answers as well
+            for servo_id in expected.keys() - answers.packets.keys():
+                is_garbled = servo_id in self._parser.garbled or (len(expected) == 1 and n_noise > 0)
+                reason = GARBLED if is_garbled else NO_ANSWER
+                if answers.failures.setdefault(servo_id, reason) == NO_ANSWER:
+                    self._overdue[servo_id, expected[servo_id]] = due_s
+        return answers
 
     def _open_port(self) -> Transport:
         """Return the port; one that has vanished is opened anew when the next attempt is due. Raises PortGone."""
@@ -242,7 +223,6 @@ class Line:
             self._next_reopen_s = self._clock.now() + _REOPEN_INTERVAL_S
             self._port = self._reopen()
             self._begin()
-            self.counts["reopened"] += 1
         return self._port
 
     def _lose_port(self) -> None:
@@ -303,7 +283,7 @@ class Line:
             if doubtful or servo_id in answers.failures:
                 for each in {servo_id, *doubtful}:
                     answers.packets.pop(each, None)
-                    answers.failures[each] = AMBIGUOUS
+                    answers.failures[each] = GARBLED
                 continue
             answers.packets[servo_id] = packet
 

@@ -19,12 +19,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from snake_gym.hardware.bus.bus import (
-    AMBIGUOUS,
     GARBLED,
     NO_ANSWER,
     NO_TIME,
     PORT_GONE,
-    SILENT,
     BlockRead,
     BusPort,
     CycleTime,
@@ -133,7 +131,7 @@ class ServoBus:
         self._misses.pop(servo_id, None)
         for _ in range(_TWIN_READINGS):
             live = self.read_block([servo_id], *READING, twin_s=_TWIN_S)
-            if live.failures.get(servo_id) not in (GARBLED, AMBIGUOUS):
+            if live.failures.get(servo_id) != GARBLED:
                 break
         else:
             return ServoInfo(servo_id, 0, (0, 0), ServoError(0), ambiguous=True)
@@ -155,8 +153,9 @@ class ServoBus:
         stamp_s = self.clock.now()
         self._expect(ids)
         deadline_s = self._default_deadline(len(ids), span[1]) if deadline_s is None else deadline_s
-        found = BlockRead(stamp_s, dict.fromkeys(ids), {}, dict.fromkeys(ids, SILENT))
         common, due = self._split_silent(ids, stamp_s)
+        failures = {servo_id: NO_TIME if servo_id in common else NO_ANSWER for servo_id in ids}
+        found = BlockRead(stamp_s, dict.fromkeys(ids), {}, failures)
         rounds = [common] * (1 + self.retries) + [[servo_id] for servo_id in due]
         for k, wanted in enumerate(rounds):
             asked = [servo_id for servo_id in wanted if found.values[servo_id] is None]
@@ -166,17 +165,15 @@ class ServoBus:
             if is_retry:  # the first of them may be dead and keep the others from answering: now it comes last
                 asked = asked[1:] + asked[:1]
             answers = self._read_once(asked, span, deadline_s, is_retry, twin_s)
-            for servo_id, reason in answers.failures.items():
-                if reason != NO_TIME or found.failures[servo_id] == SILENT:
-                    found.failures[servo_id] = reason
+            failures.update({one: reason for one, reason in answers.failures.items() if reason != NO_TIME})
             for servo_id, packet in answers.packets.items():
                 found.values[servo_id] = unpack(registers, packet.params)
                 found.errors[servo_id] = self.family.faults_of(packet.error_or_instruction)
-                del found.failures[servo_id]
+                del failures[servo_id]
                 self._misses.pop(servo_id, None)
-        for servo_id, reason in found.failures.items():
+        for servo_id, reason in failures.items():
             if not self.line.connected:
-                found.failures[servo_id] = PORT_GONE
+                failures[servo_id] = PORT_GONE
             elif servo_id in common and reason != NO_TIME:
                 self._misses[servo_id] += 1
         return found

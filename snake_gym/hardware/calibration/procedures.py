@@ -108,9 +108,9 @@ def set_register(bus: Bus, servo_id: int, name: str, value: int) -> None:
         bus.write_register(servo_id, name, value)
     finally:
         is_locked = not is_stored or set_lock(bus, servo_id, True)
-    told = _all_of(bus.read_block([servo_id], name).values)[servo_id]
-    if told[name] != value:
-        raise ProcedureError(f"servo {servo_id} holds {told[name]} in {name} after {value} was written")
+    held = _all_of(bus.read_block([servo_id], name).values)[servo_id][name]
+    if held != value:
+        raise ProcedureError(f"servo {servo_id} holds {held} in {name} after {value} was written")
     if not is_locked:
         raise ProcedureError(f"servo {servo_id} holds {value} in {name} but does not lock its memory; try once more")
 
@@ -120,17 +120,17 @@ def read_positions(bus: Servos, ids: Sequence[int]) -> dict[int, int]:
     too late on a busy computer. Raises ProcedureError naming those that do not answer."""
     found = dict(bus.read_block(ids, "present_position").values)
     for _ in range(_READINGS):
-        if silent := [one for one, told in found.items() if told is None]:
+        if silent := [one for one, values in found.items() if values is None]:
             found |= bus.read_block(silent, "present_position").values
-    return {one: told["present_position"] for one, told in _all_of(found).items()}
+    return {one: values["present_position"] for one, values in _all_of(found).items()}
 
 
 def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
     """Return the values of all servos by ID. Raises ProcedureError naming servos that do not answer."""
-    silent = [str(one) for one, told in found.items() if told is None]
+    silent = [str(one) for one, values in found.items() if values is None]
     if silent:
         raise ProcedureError(f"servos {', '.join(silent)} do not answer; look at their ids and cables")
-    return {one: told for one, told in found.items() if told is not None}
+    return {one: values for one, values in found.items() if values is not None}
 
 
 def recentre(bus: Servos, servo_id: int) -> int:
@@ -172,10 +172,10 @@ def watch_range(
     ranges = {one: (at, at) for one, at in last.items()}
     while not until({one: bus.family.angle(high - low) for one, (low, high) in ranges.items()}):
         bus.clock.sleep(0.05)
-        for one, told in bus.read_block(ids, "present_position").values.items():
-            if told is None:
+        for one, values in bus.read_block(ids, "present_position").values.items():
+            if values is None:
                 continue
-            at = bus.family.nearest_turn(told["present_position"], last[one])
+            at = bus.family.nearest_turn(values["present_position"], last[one])
             if abs(at - last[one]) <= fastest:
                 last[one] = at
                 low, high = ranges[one]
@@ -193,8 +193,8 @@ def joint_range(
     ends = sorted(direction * family.angle(at - turns - zero_steps) for at in range_steps)
     low, high = ends[0] + margin_rad, ends[1] - margin_rad
     if not low < 0.0 < high:
-        told = f"{math.degrees(ends[0]):.1f} to {math.degrees(ends[1]):.1f} degrees"
-        raise ProcedureError(f"it was moved from {told}; expected to both sides of straight, beyond the margin")
+        way = f"{math.degrees(ends[0]):.1f} to {math.degrees(ends[1]):.1f} degrees"
+        raise ProcedureError(f"it was moved from {way}; expected to both sides of straight, beyond the margin")
     return max(low, -math.pi), min(high, math.pi)
 
 
@@ -237,10 +237,10 @@ def common_model(bus: Servos, ids: Sequence[int], kind: str | None) -> str:
         info = bus.ping(servo_id)
         if info is None:
             raise ProcedureError(f"servo {servo_id} does not answer; see who does with scan")
-        told, possible = family.model_of(info.model), family.models_of(info.model)
+        said, possible = family.model_of(info.model), family.models_of(info.model)
         if expected is not None and expected.name not in possible and (possible or expected.number is not None):
-            raise ProcedureError(f"servo {servo_id} says it is {told}; expected {expected.name}")
-        names.add(told if expected is None else expected.name)
+            raise ProcedureError(f"servo {servo_id} says it is {said}; expected {expected.name}")
+        names.add(said if expected is None else expected.name)
     if len(names) > 1:
         raise ProcedureError(f"the servos are of several types: {', '.join(sorted(names))}; expected one")
     name = names.pop()
@@ -255,7 +255,7 @@ Side = Literal["right", "left", "unseen"]
 
 _SETTLE_S = 0.02
 _STRAY_RAD = math.radians(5.0)
-"""Distance from its way beyond which a joint does not do what it is told."""
+"""Distance from its way beyond which a joint is let go."""
 
 
 class StoppedError(ProcedureError):
@@ -284,14 +284,10 @@ class Wiggle(NamedTuple):
 
 
 def wiggle(
-    bus: Servos,
-    servo_id: int,
-    amplitude_rad: float = math.radians(6.0),
-    torque: float = 0.25,
-    speed_rad_s: float = 0.5,
-    at_the_end: Callable[[], None] | None = None,
+    bus: Servos, servo_id: int, amplitude_rad: float = math.radians(6.0), torque: float = 0.25,
+    speed_rad_s: float = 0.5, at_the_end: Callable[[], None] = lambda: None,
     interrupted: Callable[[], str | None] = never,
-) -> Wiggle:
+) -> Wiggle:  # fmt: skip
     """Move one joint by ``amplitude_rad`` [rad] in the direction of growing counts (negative: falling), and back.
 
     If that would pass the encoder's zero or the servo's limits, it moves the other way. A servo whose settings would
@@ -308,8 +304,8 @@ def wiggle(
     step = _free_way(bus, servo_id, start, family.steps(amplitude_rad))
     speed, full = max(1, round(speed_rad_s / family.scale("goal_speed"))), family.full_count("torque_limit")
     patience_s = 1.5 * abs(family.angle(step)) / speed_rad_s + 0.6
-    told = bus.read_block([servo_id], "torque_limit").values[servo_id]
-    before = full if told is None else told["torque_limit"]
+    values = bus.read_block([servo_id], "torque_limit").values[servo_id]
+    before = full if values is None else values["torque_limit"]
     largest = 0.0
     try:
         if not bus.write_register(servo_id, "torque_limit", round(full * torque)):
@@ -323,12 +319,12 @@ def wiggle(
             position, load = _await(bus, servo_id, goal, (start, step), patience_s, interrupted)
             largest = max(largest, load)
             positions.append(position)
-            if goal != start and at_the_end is not None:
+            if goal != start:
                 at_the_end()
     finally:
-        left = switch_off(bus, [servo_id])
+        is_off = bus.torque([servo_id], False)[servo_id]
         bus.write_register(servo_id, "torque_limit", before)
-    if left:
+    if not is_off:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off: use the hardware stop")
     moved, returned = (family.angle(family.wrap(position - start)) for position in positions[1:])
     return Wiggle(moved, returned, largest)
@@ -344,18 +340,6 @@ def _free_way(bus: Servos, servo_id: int, start: int, step: int) -> int:
     raise ProcedureError(f"{ways[step][0]}; it was not moved")
 
 
-def switch_off(bus: Servos, ids: Sequence[int], patience_s: float = 2.0) -> list[int]:
-    """Switch the torque off until all servos confirm it or patience has run out. Return IDs of those that do not."""
-    give_up, left = bus.clock.now() + patience_s, list(ids)
-    while left:
-        off = bus.torque(left, False)
-        left = [one for one in left if not off[one]]
-        if not left or bus.clock.now() >= give_up:
-            break
-        bus.clock.sleep(_SETTLE_S)
-    return left
-
-
 def _raise_if_interrupted(interrupted: Callable[[], str | None]) -> None:
     reason = interrupted()
     if reason is not None:
@@ -363,13 +347,9 @@ def _raise_if_interrupted(interrupted: Callable[[], str | None]) -> None:
 
 
 def _await(
-    bus: Servos,
-    servo_id: int,
-    goal: int,
-    way: tuple[int, int],
-    patience_s: float,
+    bus: Servos, servo_id: int, goal: int, way: tuple[int, int], patience_s: float,
     interrupted: Callable[[], str | None],
-) -> tuple[int, float]:
+) -> tuple[int, float]:  # fmt: skip
     """Return the position at the goal, or when patience has run out, and the largest load until then. Raises
     ProcedureError: no answer came, or the joint left its ``way``, the wiggle's start and distance [steps]."""
     family = bus.family
@@ -397,13 +377,9 @@ def _await(
 
 
 def find_direction(
-    bus: Servos,
-    servo_id: int,
-    look: Callable[[int], Side | None],
-    amplitude_rad: float = math.radians(6.0),
-    torque: float = 0.25,
-    interrupted: Callable[[], str | None] = never,
-) -> int | None:
+    bus: Servos, servo_id: int, look: Callable[[int], Side | None], amplitude_rad: float = math.radians(6.0),
+    torque: float = 0.25, interrupted: Callable[[], str | None] = never,
+) -> int | None:  # fmt: skip
     """Return 1 if the servo's counts grow as the joint bends to the right, -1 if to the left, None if nobody looked.
 
     Args:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from snake_gym.config import ConfigError, add_set_option, apply_overrides, build, load_yaml, merge
+from snake_gym.config import ConfigError, add_set_option, apply_overrides, build, choose, load_yaml, merge
 from snake_gym.config.settings import declared_types
 from snake_gym.hardware.bus.bus import Bus, BusPort, say_twins
 from snake_gym.hardware.bus.family import find_family
@@ -94,10 +94,8 @@ def bus_port(options: argparse.Namespace) -> BusPort:
     """Return port, baud rate and family that the options name. Raises ConfigError."""
     family = find_family(options.family)
     baud = family.baud_rates[0] if options.baud is None else options.baud
-    try:
-        return BusPort(options.port, family.check_baud(baud), family)
-    except ConfigError as error:
-        raise ConfigError(f"--{error}") from None
+    choose(str(baud), map(str, family.baud_rates), "--baud")
+    return BusPort(options.port, baud, family)
 
 
 def add_latch(parser: argparse.ArgumentParser) -> None:

@@ -92,9 +92,7 @@ def _assign(options: argparse.Namespace, port: BusPort) -> int:
 
 def _assigned(bus: Bus, factory: int, new: int) -> bool:
     """Ask for the next new servo and give it its ID. Return False if that has to be tried again."""
-    print(
-        f"connect the new servo that becomes {new}; those before may stay (supply off meanwhile). Enter: ", flush=True
-    )
+    print(f"supply off, connect a new servo, to become {new} (those before may stay), supply on. Enter: ", flush=True)
     try:
         input()
     except EOFError:

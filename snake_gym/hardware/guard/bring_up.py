@@ -56,9 +56,9 @@ def find_missing(bus: Bus, calibration: Calibration, n_allowed: int, look: Look)
     while missing and bus.clock.now() < give_up_s:
         for joint in missing:
             look()
-            faults = servo_faults(bus, calibration, joint)
-            if faults is not None:
-                found[joint] = faults
+            wrong = servo_faults(bus, calibration, joint)
+            if wrong is not None:
+                found[joint] = wrong
         missing = [joint for joint in missing if joint not in found]
         give_up_s = min(give_up_s, bus.clock.now() + PATIENCE_S)
     wrong = [line for joint in sorted(found) for line in found[joint]]
@@ -90,11 +90,13 @@ def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLi
 def check_range(outside: Mapping[int, str], calibration: Calibration, joints: Sequence[int]) -> None:
     """Raise BringUpError if one of ``joints`` (from 0) is ``outside`` its range: its servo takes the range to be
     elsewhere, and would drive it there."""
+    advice = "bend it back by hand; where the robot does not look like that, calibrate again"
+    command = "python -m snake_gym.hardware calibrate"
     wrong = [
-        f"{_name(calibration, joint)} {how}: bend it back by hand; where the robot does not look like that, calibrate "
-        "again (python -m snake_gym.hardware calibrate)"
-        for joint, how in outside.items() if joint in joints
-    ]  # fmt: skip
+        f"{_name(calibration, joint)}: it {how}: {advice} ({command})"
+        for joint, how in outside.items()
+        if joint in joints
+    ]
     if wrong:
         raise BringUpError("\n".join(wrong))
 
@@ -102,11 +104,11 @@ def check_range(outside: Mapping[int, str], calibration: Calibration, joints: Se
 def let_follow(bus: Bus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
     """Give the servo of ``joint`` (from 0), which was away, this share of its torque. Return True if it may have goals
     again. Raises BringUpError: it is there and may not move."""
-    faults = servo_faults(bus, calibration, joint)
-    if faults is None:
+    wrong = servo_faults(bus, calibration, joint)
+    if wrong is None:
         return False
-    if faults:
-        raise BringUpError("; ".join(faults))
+    if wrong:
+        raise BringUpError("; ".join(wrong))
     full = bus.family.full_count("torque_limit")
     return bus.write_register(calibration.ids[joint], "torque_limit", round(full * torque_limit))
 

@@ -125,7 +125,7 @@ class ConnectionConfig(Settings):
     emulated: EmulatedConfig = field(default_factory=EmulatedConfig)
 
     def check(self) -> None:
-        find_family(self.family).check_baud(self.baud)
+        choose(str(self.baud), map(str, find_family(self.family).baud_rates), "baud")
         if self.heartbeat is not None and self.port == "memory":
             raise ValueError("heartbeat is set, but port is 'memory', which has no supply; expected a device, or pty")
 

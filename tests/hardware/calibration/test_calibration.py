@@ -46,6 +46,11 @@ def test_a_joint_that_counts_backwards_bends_the_other_way() -> None:
     np.testing.assert_array_equal(CHAIN.steps(np.zeros(3), present), present)
 
 
+def test_a_range_wider_than_the_robot_s_is_cut() -> None:
+    cut = CHAIN.within(1.0)
+    assert (cut.low_rad == -1.0).all() and (cut.high_rad == 1.0).all() and CHAIN.within(2.0) == CHAIN
+
+
 def test_a_file_round_trips(tmp_path: Path) -> None:
     CHAIN.save(tmp_path / "snake.json")
     assert load_calibration(tmp_path / "snake.json") == CHAIN

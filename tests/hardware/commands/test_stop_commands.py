@@ -19,6 +19,7 @@ from snake_gym.config import ConfigError
 from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.bus.bus import BusPort
+from snake_gym.hardware.commands import calibrate
 from snake_gym.hardware.commands.calibrate import TypedLines
 from snake_gym.hardware.commands.options import ending_by_signal
 from snake_gym.hardware.guard import emergency_stop
@@ -166,20 +167,6 @@ def test_estop_loads_nothing_that_takes_time() -> None:
     assert loaded == {f"snake_gym.hardware.{name}" for name in expected}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("how", "within_s", "code"), [("kill-run", "60", 0), ("kill-guard", "0", 1)])
-def test_the_benchmark_measures_how_long_torque_outlives_a_process(how: str, within_s: str, code: int) -> None:
-    words = ["--stops", "1", "--how", how, "--within-s", within_s]
-    for _ in range(5):  # again where the robot of a busy machine has stopped before
-        command = [sys.executable, "benchmarks/emergency_stop.py", *words]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.stdout:
-            break
-    assert done.returncode == code, done.stderr
-    took_ms = json.loads(done.stdout)["torque_off_ms"]
-    assert 0.0 < took_ms["p50"] <= took_ms["max"] < 60_000.0
-
-
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 
@@ -201,6 +188,13 @@ def test_only_the_first_signal_interrupts() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_a_question_about_a_joint_that_holds_torque_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "HOLD_S", 0.1)
+    ours, theirs = os.pipe()
+    with os.fdopen(ours) as keyboard, os.fdopen(theirs, "wb"):
+        assert calibrate.Person(EmergencyStop(tmp_path / "estop"), source=keyboard.fileno()).look(1, 1) is None
+
+
 def test_keys_are_not_taken_from_a_question(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     stop = EmergencyStop(tmp_path / "estop")
@@ -218,17 +212,6 @@ def test_keys_are_not_taken_from_a_question(tmp_path: Path) -> None:
     finally:
         os.close(ours)
         os.close(theirs)
-
-
-def test_lines_end_with_their_source() -> None:
-    ours, theirs = os.pipe()
-    lines = TypedLines(ours)
-    os.write(theirs, b"one\ntwo")
-    os.close(theirs)
-    assert [lines.next(1.0), lines.next(1.0)] == ["one", "two"]
-    with pytest.raises(EOFError):
-        lines.next(1.0)
-    os.close(ours)
 
 
 def test_estop_waits_for_the_guard_of_a_run(

@@ -66,19 +66,6 @@ def test_a_guard_that_waits_for_a_command_leaves_all_answers_of_the_next_cycle_t
     assert body.stop_reason is None
 
 
-@pytest.mark.parametrize("spare_s", [0.0, 0.006])
-def test_goals_that_go_out_just_before_a_reading_cost_no_answer(tmp_path: Path, spare_s: float) -> None:
-    body = make_body(tmp_path, SLOW.baud, 0.03)
-    body.start()
-    for _ in range(60):
-        body.clock.sleep(body.next_cycle_s - body.clock.now())
-        body.cycle()
-        assert body.sample().health.answered.all()
-        body.clock.sleep(body.next_cycle_s - spare_s - body.clock.now())  # a slow policy
-        body.command(np.full(9, 0.1))
-    assert not body.bus.line.counts
-
-
 @pytest.mark.parametrize(
     ("baud", "n", "too_short_s", "fits_s"), [(115_200, 9, 0.03, 0.035), (1_000_000, 20, 0.02, 0.025)]
 )
@@ -104,9 +91,3 @@ def test_the_configurations_that_ship_have_time_for_servos_as_they_leave_the_fac
         if "connection" in told and told["connection"]["port"].startswith("/dev"):
             connection = build(ConnectionConfig, told["connection"])
             assert connection.period_s >= shortest_period_s(wire_times(9, connection.baud, FEETECH, 500e-6)), path.name
-
-
-def test_goals_take_their_bytes_on_the_wire() -> None:
-    # 7 bytes of frame and instruction, address and length, then 8 for each servo; 31 servos fill a packet.
-    assert wire_times(9, 115_200, FEETECH).goals_s == pytest.approx((6 + 2 + 9 * 8) * 10 / 115_200)
-    assert wire_times(40, 1_000_000, FEETECH).goals_s == pytest.approx((2 * (6 + 2) + 40 * 8) * 10 / 1_000_000)
