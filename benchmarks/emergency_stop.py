@@ -34,8 +34,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from snake_gym.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.emulator.port import EmulatedPort
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits

@@ -107,6 +107,8 @@ def describe_failure(what: str, error: BaseException, *files: str) -> ConfigErro
 def load_object(text: str, where: str) -> Any:
     """Return the object that ``FILE.py:NAME`` or ``module:NAME`` names, imported as a plugin. Raises ConfigError."""
     plugin, _, name = text.rpartition(":")
+    if not plugin:
+        raise ConfigError(f"{where} is {text!r}; expected module:NAME or FILE.py:NAME")
     _load(plugin)
     module = sys.modules[module_name(plugin)]
     if not hasattr(module, name):

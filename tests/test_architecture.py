@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hardware.pose": {"hardware.bus", "robot"},
     "hardware.guard": {"hardware.bus", "hardware.calibration", "robot"},
     "hardware.robot.measured_task": {"hardware", *BELOW_ENVS},  # a task of the envs, played by the robot
-    "hardware.robot": {"hardware", "emulator", "robot", "controllers", "interface"},
+    "hardware.robot": {"hardware", "robot", "controllers", "interface"},
     "emulator": {"hardware", *BELOW_ENVS},
 }
 """Package of snake_gym -> what it may import of snake_gym, besides itself and ``FOR_EVERYONE``. Packages that are not

@@ -21,7 +21,7 @@ from snake_gym.commands.keys import Key, key_table, panel, press
 from snake_gym.config import ConfigError, OptionParser, prepare_file, run_program, write_atomic
 from snake_gym.controllers.driving import STEEPEST_RAD, DrivenGaits, DrivenModes
 from snake_gym.hardware.commands.options import add_settings, read_settings
-from snake_gym.hardware.commands.run import add_output, drive
+from snake_gym.hardware.commands.run import add_run_options, drive
 from snake_gym.hardware.guard.body import BodySample
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.robot.connection import EMULATED
@@ -54,17 +54,17 @@ def main(argv: list[str] | None = None) -> int:
         "spatial robot its modes (default: SWL, then the others)",
     )
     add_settings(parser)
-    parser.add_argument("--time", type=float, metavar="S", help=f"at most so long ({LONGEST_S:g})")
-    add_output(parser)
+    add_run_options(parser, LONGEST_S)
     parser.add_argument("--screenshot", metavar="FILE", help="write the last picture as a PNG")
     parser.add_argument("--keys", action="version", version=key_table(PANEL), help="print the keys as a table")
     options = parser.parse_args(argv)
     if options.screenshot is not None:
         prepare_file(options.screenshot, "--screenshot")
-    asked: dict[str, Any] = {"time_limit_s": LONGEST_S if options.time is None else options.time}
-    if options.pose is None and options.config is None and options.port not in (None, *EMULATED):
-        options.pose = "dead_reckoning"  # enough to draw it; gaits are steered relative to the robot
-    config = read_settings(options, asked)
+    own = vars(options)
+    own["time_limit_s"] = own["time_limit_s"] or LONGEST_S
+    if own["connection.pose.kind"] is options.config is None and own["connection.port"] not in (None, *EMULATED):
+        own["connection.pose.kind"] = "dead_reckoning"  # enough to draw it; gaits are steered relative to the robot
+    config = read_settings(options)
     plan, gaits = plan_driving(config, options.gait)
     drivers = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
     if not (any(map(os.environ.get, drivers)) or sys.stdin.isatty()):

@@ -1,12 +1,13 @@
-"""Bus of emulated servos: it exchanges bytes, each at its time, and moves the robot behind the servos.
+"""Bus of emulated servos: it exchanges packets, each at its time, and moves the robot behind the servos.
 
 ``host_transport`` hands the bytes over within one thread on a virtual clock, ``emulator.port`` through a pseudo
 terminal in real time.
 
-Timing: 10 bits per byte at the host's baud rate. A request acts when its last byte has arrived; an answer starts after
-the servo's return delay, the answers of a sync read follow each other. A host that sends while a servo answers spoils
-both, as on any half-duplex line. A servo set to another baud rate hears nothing. Only two broadcasts are answered:
-ping, by all in the order of their IDs, and sync read.
+Timing: 10 bits per byte at the host's baud rate. A request acts when the last byte of what was sent with it has
+arrived; an answer starts after the servo's return delay, the answers of a sync read follow each other. A host that
+sends while a servo answers spoils both, as on any half-duplex line. Servos that have one ID answer together: bytes that
+overlap are and-ed, as on a wire that is low if anybody pulls it low. A servo set to another baud rate hears nothing.
+Only two broadcasts are answered: ping, by all in the order of their IDs, and sync read.
 
 Time passes for the robot behind the servos (``ServoPlant``) whether the host talks or not: servos hold their last goal
 when the host is gone. On a computer too slow for its physics in real time, the robot falls behind by at most
@@ -15,6 +16,7 @@ when the host is gone. On a computer too slow for its physics in real time, the 
 
 from __future__ import annotations
 
+import bisect
 import math
 import threading
 from collections import Counter, deque
@@ -25,17 +27,9 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.emulator.servo import EmulatedServo
+from snake_gym.emulator.servo import EmulatedServo as EmulatedServo
 from snake_gym.hardware.bus.clock import Clock, VirtualClock
-from snake_gym.hardware.bus.protocol import (
-    BITS_PER_BYTE,
-    BROADCAST_ID,
-    OVERHEAD_BYTES,
-    Instruction,
-    Packet,
-    PacketParser,
-    wire_time_s,
-)  # fmt: skip
+from snake_gym.hardware.bus.protocol import BROADCAST_ID, OVERHEAD_BYTES, Instruction, Packet, PacketParser, wire_time_s
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.robot.spec import FloatArray
 
@@ -170,52 +164,27 @@ class WireFaults:
         return bytes(damaged)
 
 
-__all__ = ["EmulatedBus", "EmulatedServo", "FirstOrderPlant", "HostEnd", "ServoPlant", "WireFaults"]
-
 _SLACK_S = 1e-9
 _IDLE_LINE_S = 0.002
 """Silence after which servos discard an incomplete packet [s]."""
 
 
-class Outbox:
-    """Queue of packets to the host, one after the other: a late one follows the one that is being handed over."""
+def on_one_wire(answers: Sequence[tuple[float, bytes]], baud: int) -> list[tuple[float, bytes]]:
+    """Return what a host hears of answers (start [s], bytes): those that overlap are and-ed."""
+    heard: list[tuple[float, bytes]] = []
+    for start_s, data in sorted(answers):
+        if heard and start_s < heard[-1][0] + wire_time_s(len(heard[-1][1]), baud) - _SLACK_S:
+            first_s, line = heard.pop()
+            at = round((start_s - first_s) / wire_time_s(1, baud))
+            n_bytes = max(len(line), at + len(data))
+            both = zip(line.ljust(n_bytes, b"\xff"), (b"\xff" * at + data).ljust(n_bytes, b"\xff"), strict=True)
+            start_s, data = first_s, bytes(one & other for one, other in both)
+        heard.append((start_s, data))
+    return heard
 
-    def __init__(self) -> None:
-        self._waiting: list[tuple[float, bytes]] = []
-        self._sending: tuple[float, bytes] | None = None
 
-    def add(self, start_s: float, data: bytes) -> None:
-        """Queue ``data``, which begins to reach the host at ``start_s`` [s], or when the line to it is free."""
-        self._waiting.append((start_s, data))
-        self._waiting.sort(key=lambda item: item[0])
-
-    def spoil(self) -> None:
-        """Change every byte that has not arrived."""
-        self._waiting = [(start_s, bytes(b ^ 0x5A for b in data)) for start_s, data in self._waiting]
-        if self._sending is not None:
-            self._sending = (self._sending[0], bytes(b ^ 0x5A for b in self._sending[1]))
-
-    def next_end_s(self, byte_s: float) -> float | None:
-        """Return the time [s] when the next packet will have arrived as a whole, or None if there is none."""
-        first = self._sending or (self._waiting[0] if self._waiting else None)
-        return None if first is None else first[0] + len(first[1]) * byte_s
-
-    def take(self, now_s: float, byte_s: float) -> bytes:
-        """Return the bytes that have arrived by ``now_s`` [s]."""
-        out = bytearray()
-        free_s = -1.0
-        while self._sending is not None or self._waiting:
-            start_s, data = self._sending or self._waiting[0]
-            start_s = max(start_s, free_s)
-            n = min(len(data), max(0, int((now_s - start_s + _SLACK_S) / byte_s)))
-            if n == 0:
-                break
-            if self._sending is None:
-                del self._waiting[0]
-            out += data[:n]
-            free_s = start_s + n * byte_s
-            self._sending = (free_s, data[n:]) if n < len(data) else None
-        return bytes(out)
+def _spoiled(data: bytes) -> bytes:
+    return bytes(byte ^ 0x5A for byte in data)
 
 
 class EmulatedBus:
@@ -231,6 +200,7 @@ class EmulatedBus:
         missing: behaviour of servos behind one that does not answer a sync read: they answer after the time that its
             answer would have taken, or not at all. It depends on the firmware; a driver has to cope with both.
         step_s: time after which servos look at their joints and goals again [s].
+        latency_s: time for which the host's adapter holds back what it has received [s].
     """
 
     def __init__(
@@ -243,12 +213,13 @@ class EmulatedBus:
         echo: bool = False,
         missing: Literal["skip", "stop"] = "skip",
         step_s: float = 0.002,
+        latency_s: float = 0.0,
     ) -> None:
         self.servos = list(servos)
         self.plant: ServoPlant = FirstOrderPlant(len(self.servos)) if plant is None else plant
         self.clock: Clock = VirtualClock() if clock is None else clock
         self.faults = WireFaults() if faults is None else faults
-        self.baud, self.echo, self.missing, self.step_s = baud, echo, missing, step_s
+        self.baud, self.echo, self.missing, self.step_s, self.latency_s = baud, echo, missing, step_s, latency_s
         self.lock = threading.RLock()
         """Lock held while the bus works; another thread takes it to look at several registers at once."""
         self.unplugged = False
@@ -256,7 +227,8 @@ class EmulatedBus:
         self.n_collisions = 0
         self._parser = PacketParser()
         self._requests: deque[tuple[float, Packet]] = deque()
-        self._outbox = Outbox()
+        self._to_host: list[tuple[float, bytes]] = []
+        """Packets on their way to the host and the times of their ends [s], the next one first."""
         self._line_free_s = self._answers_end_s = -1.0
         self._plant_s = self.clock.now()
         for servo in self.servos:
@@ -286,16 +258,13 @@ class EmulatedBus:
                 self._parser.flush()
             if start_s < self._answers_end_s - _SLACK_S:  # both talk
                 self.n_collisions += 1
-                self._outbox.spoil()
-                data = bytes(b ^ 0x5A for b in data)
-            per_byte_s = BITS_PER_BYTE / self.baud
+                self._to_host = [(end_s, _spoiled(answer)) for end_s, answer in self._to_host]
+                data = _spoiled(data)
+            self._line_free_s = start_s + wire_time_s(len(data), self.baud)
             if self.echo:
-                self._outbox.add(start_s, data)
-            heard = self.faults.damage(data)
-            for k, byte in enumerate(heard):
-                for packet in self._parser.feed(bytes((byte,))):
-                    self._requests.append((start_s + (k + 1) * per_byte_s, packet))
-            self._line_free_s = start_s + len(data) * per_byte_s
+                self._hand_over(data, self._line_free_s)
+            for packet in self._parser.feed(self.faults.damage(data)):
+                self._requests.append((self._line_free_s, packet))
 
     def poll(self) -> bytes:
         """Let time pass up to now. Return the bytes that have reached the host since the last call."""
@@ -307,14 +276,14 @@ class EmulatedBus:
                 self.advance_to(at_s, give_up_s)
                 self._execute(packet, at_s)
             self.advance_to(now, give_up_s)
-            return self._outbox.take(now, BITS_PER_BYTE / self.baud)
+            n_arrived = bisect.bisect(self._to_host, now + _SLACK_S, key=lambda item: item[0])
+            arrived, self._to_host = self._to_host[:n_arrived], self._to_host[n_arrived:]
+            return b"".join(data for _, data in arrived)
 
     def next_event_s(self) -> float | None:
         """Return the time [s] of ``poll``'s next news, as far as known; None: when the host has sent something."""
         with self.lock:
-            request_s = self._requests[0][0] if self._requests else None
-            answer_s = self._outbox.next_end_s(BITS_PER_BYTE / self.baud)
-            return min((time_s for time_s in (request_s, answer_s) if time_s is not None), default=None)
+            return min((items[0][0] for items in (self._requests, self._to_host) if items), default=None)
 
     @property
     def is_behind(self) -> bool:
@@ -349,55 +318,54 @@ class EmulatedBus:
             servo.update(self._plant_s, float(angle), float(rate), float(load))
 
     def _execute(self, packet: Packet, at_s: float) -> None:
-        listening = [servo for servo in self.servos if servo.listens(self.baud)]
+        listening: dict[int, list[EmulatedServo]] = {}
+        for servo in sorted(self.servos, key=lambda servo: servo.id):
+            if servo.listens(self.baud):
+                listening.setdefault(servo.id, []).append(servo)
         instruction, params = packet.error_or_instruction, packet.params
         broadcast = packet.id == BROADCAST_ID
         if broadcast and instruction == Instruction.SYNC_READ:
-            self._sync_read(listening, params, at_s)
+            for servo_id in params[2:]:
+                if servo_id in listening:
+                    at_s = self._answer(listening[servo_id], servo_id, Instruction.READ, params[:2], at_s)
+                elif self.missing == "stop":
+                    return
+                else:
+                    at_s += wire_time_s(OVERHEAD_BYTES + params[1], self.baud)
         elif broadcast and instruction == Instruction.SYNC_WRITE:
-            self._sync_write(listening, params)
+            address, size = params[:2].ljust(2, b"\0")
+            for start in range(2, len(params) - size, 1 + size):
+                for servo in listening.get(params[start], []):
+                    servo.write(address, params[start + 1 : start + 1 + size])
         else:
-            called = [servo for servo in listening if broadcast or servo.id == packet.id]
-            for servo in sorted(called, key=lambda servo: servo.id):
-                servo_id = servo.id  # the instruction may change it
-                at_s = self._answer(servo, servo_id, servo.execute(instruction, params, broadcast), at_s)
+            for servo_id in listening if broadcast else {packet.id} & set(listening):
+                at_s = self._answer(listening[servo_id], servo_id, instruction, params, at_s, broadcast)
 
-    def _sync_read(self, listening: list[EmulatedServo], params: bytes, at_s: float) -> None:
-        by_id = {servo.id: servo for servo in listening}
-        for servo_id in params[2:]:
-            servo = by_id.get(servo_id)
-            if servo is not None:
-                at_s = self._answer(servo, servo_id, servo.execute(Instruction.READ, params[:2]), at_s)
-            elif self.missing == "stop":
-                return
-            else:
-                at_s += wire_time_s(OVERHEAD_BYTES + params[1], self.baud)
-
-    def _sync_write(self, listening: list[EmulatedServo], params: bytes) -> None:
-        if len(params) < 2:
-            return
-        address, size = params[0], params[1]
-        by_id = {servo.id: servo for servo in listening}
-        for start in range(2, len(params) - size, 1 + size):
-            servo = by_id.get(params[start])
-            if servo is not None:
-                servo.write(address, params[start + 1 : start + 1 + size])
-
-    def _answer(self, servo: EmulatedServo, servo_id: int, answer: bytes | None, at_s: float) -> float:
-        """Put an answer on the line after ``at_s`` [s]. Return the time [s] when it is over."""
-        if answer is None:
-            return at_s
-        start_s = at_s + servo.return_delay_s
-        end_s = start_s + wire_time_s(len(answer), self.baud)
-        self._deliver(servo_id, answer, end_s)
-        self._answers_end_s = max(self._answers_end_s, end_s)
-        return end_s
+    def _answer(
+        self, called: Sequence[EmulatedServo], servo_id: int, instruction: int, params: bytes, at_s: float,
+        broadcast: bool = False,
+    ) -> float:  # fmt: skip
+        """Let servos with one ID carry out an instruction, and answer after ``at_s`` [s]. Return the end of it [s]."""
+        answers = []
+        for servo in called:
+            start_s = at_s + servo.return_delay_s
+            answer = servo.execute(instruction, params, broadcast)
+            if answer is not None:
+                answers.append((start_s, answer))
+        for start_s, heard in on_one_wire(answers, self.baud):
+            at_s = start_s + wire_time_s(len(heard), self.baud)
+            self._deliver(servo_id, heard, at_s)
+            self._answers_end_s = max(self._answers_end_s, at_s)
+        return at_s
 
     def _deliver(self, servo_id: int, answer: bytes, end_s: float) -> None:
-        """Hand an answer over to the host, whose last byte comes at ``end_s`` [s]."""
+        """Hand over an answer, with the wire's faults; its last byte comes at ``end_s`` [s]."""
         data = self.faults.damage(answer)
         if data:
-            self._outbox.add(end_s - wire_time_s(len(data), self.baud), data)
+            self._hand_over(data, end_s)
+
+    def _hand_over(self, data: bytes, end_s: float) -> None:
+        bisect.insort(self._to_host, (end_s + self.latency_s, data), key=lambda item: item[0])
 
 
 class HostEnd:

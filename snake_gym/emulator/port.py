@@ -25,11 +25,14 @@ from snake_gym.hardware.bus.clock import MonotonicClock
 
 _TCGETS2 = 0x802C542A
 _IDLE_S = 0.01
-_FRAME_S = 0.0005  # bytes are handed to the host in bundles of about this time, as over USB
+_FRAME_S = 0.0005
+"""Time between two bundles of bytes to the host, as over USB [s]."""
 
 
 def _claim(link: str) -> int:
     """Return a descriptor that reserves ``link`` for this emulator until it is closed or its process ends."""
+    if os.path.lexists(link) and not os.path.islink(link):
+        raise ConfigError(f"the link is {link}, which is something else; expected a free name")
     try:
         lock = os.open(f"{link}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError as error:
@@ -50,7 +53,7 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
         link: path of the link to the device; None: in a temporary folder.
 
     Raises:
-        ConfigError: another emulator serves the link.
+        ConfigError: the link cannot be made, or another emulator serves it.
     """
 
     def __init__(self, bus: EmulatedBus, link: str | os.PathLike[str] | None = None) -> None:
@@ -79,8 +82,7 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
             self._ours, self._theirs = os.openpty()
             tty.setraw(self._theirs)
             os.set_blocking(self._ours, False)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.port)
+            Path(self.port).unlink(missing_ok=True)
             os.symlink(os.ttyname(self._theirs), self.port)
             self.bus.unplugged = False
 
@@ -108,39 +110,36 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
             self._folder.cleanup()
 
     def _run(self) -> None:
+        """Wait for the host or the next event of the bus, and hand over answers that follow each other together."""
         while not self._stop.is_set():
-            self._serve()
+            event_s = self.bus.next_event_s()
+            wait_s = _IDLE_S if event_s is None else min(_IDLE_S, max(0.0, event_s - self.bus.clock.now()))
+            if self.bus.is_behind:
+                wait_s = 0.0
+            elif 0.0 < wait_s < _IDLE_S:
+                wait_s = max(wait_s, _FRAME_S)
+            ours = self._ours
+            if ours < 0:
+                self.bus.poll()
+                self.bus.clock.sleep(_IDLE_S)
+                continue
+            with contextlib.suppress(OSError, ValueError):  # pulled meanwhile
+                readable, _, _ = select.select([ours], [], [], wait_s)
+                with self._guard:
+                    if self._ours == ours:
+                        self._exchange(bool(readable))
 
-    def _serve(self) -> None:
-        """Wait for the host or the next event of the bus; hand over answers that follow each other together."""
-        event_s = self.bus.next_event_s()
-        wait_s = _IDLE_S if event_s is None else min(_IDLE_S, max(0.0, event_s - self.bus.clock.now()))
-        if self.bus.is_behind:
-            wait_s = 0.0
-        elif 0.0 < wait_s < _IDLE_S:
-            wait_s = max(wait_s, _FRAME_S)
-        ours = self._ours
-        if ours < 0:
-            self.bus.poll()
-            self.bus.clock.sleep(_IDLE_S)
-            return
-        try:
-            readable, _, _ = select.select([ours], [], [], wait_s)
-        except (OSError, ValueError):
-            return
-        with self._guard:
-            if self._ours != ours:  # pulled meanwhile
-                return
-            if readable:
-                with contextlib.suppress(OSError):
-                    data = os.read(ours, 4096)
-                    with self.bus.lock:
-                        self.bus.baud = self._host_baud() or self.bus.baud
-                        self.bus.receive(data)
-            answer = self.bus.poll()
-            if answer:
-                with contextlib.suppress(BlockingIOError):
-                    os.write(ours, answer)
+    def _exchange(self, readable: bool) -> None:
+        if readable:
+            with contextlib.suppress(OSError):
+                data = os.read(self._ours, 4096)
+                with self.bus.lock:
+                    self.bus.baud = self._host_baud() or self.bus.baud
+                    self.bus.receive(data)
+        answer = self.bus.poll()
+        if answer:
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._ours, answer)
 
     def _host_baud(self) -> int:
         """Return the output speed of the terminal's settings, or 0 if it is unknown."""

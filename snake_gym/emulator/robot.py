@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.bus.clock import Clock
-from snake_gym.hardware.bus.family import load_named
+from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.calibration.calibration import Calibration
+from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.robot.connection import ConnectionConfig
+from snake_gym.plugins import load_object
 from snake_gym.robot.chain import ChainSpec
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def emulate(config: ConnectionConfig, spec: ChainSpec, calibration: Calibration,
     shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None
     if shape is not None and shape.shape != (spec.n_joints,):
         raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
-    make = load_named(told.plant or spec.servo_plant(), "connection.emulated.plant")
+    make = load_object(told.plant or spec.servo_plant(), "connection.emulated.plant")
     try:
         plant: ServoPlant = make(spec, shape, told.head_angle_rad, told.point_xy_m)
     except ValueError as error:
@@ -45,7 +45,7 @@ def emulate(config: ConnectionConfig, spec: ChainSpec, calibration: Calibration,
         plant.advance(0.002, plant.joint_angle().copy(), one > 0.0, one, one)
     servos = []
     for joint, stop_rad in zip(calibration.joints, spec.joints("joint_stop_rad"), strict=True):
-        held = {} if joint.held is None else asdict(joint.held)
+        held = joint.held or {}
         zero = joint.zero_steps + held.get("homing_offset", 0)
         stored = {**held, "baud_rate": calibration.family.baud_rates.index(config.baud)}
         servos.append(EmulatedServo(joint.servo_id, calibration.model, zero, joint.direction, stored))
@@ -55,3 +55,31 @@ def emulate(config: ConnectionConfig, spec: ChainSpec, calibration: Calibration,
         )
     faults = WireFaults(lost=told.lost, corrupted=told.corrupted, seed=told.seed)
     return EmulatedBus(servos, plant, clock, faults, config.baud)
+
+
+class EmulatedRobot:
+    """Emulated robot in this process, behind the port ``memory`` or ``pty`` of a connection. Raises ConfigError."""
+
+    def __init__(self, config: ConnectionConfig, spec: ChainSpec, calibration: Calibration) -> None:
+        from snake_gym.emulator.port import EmulatedPort
+
+        is_terminal = config.port == "pty"
+        self.bus = emulate(config, spec, calibration, MonotonicClock() if is_terminal else None)
+        self._config = config.emulated
+        self._terminal = EmulatedPort(self.bus) if is_terminal else None
+
+    @property
+    def device(self) -> str | None:
+        """Serial device that a driver opens; None: the servos are in memory."""
+        return None if self._terminal is None else self._terminal.port
+
+    def pose(self) -> PoseSource:
+        """Return the source of its pose."""
+        from snake_gym.emulator.pose import pose_of
+
+        return pose_of(self.bus, self._config)
+
+    def close(self) -> None:
+        """Remove the device."""
+        if self._terminal is not None:
+            self._terminal.close()

@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from snake_gym.hardware.bus.family import Register, ServoFamily, ServoModel, family_of_model
 from snake_gym.hardware.bus.feetech import FEETECH
-from snake_gym.hardware.bus.protocol import MAX_ID, Instruction, ServoError, status
+from snake_gym.hardware.bus.protocol import MAX_ID, Instruction, build
 
 _SIZE = 256
 
@@ -42,19 +43,15 @@ class ServoMemory:
         self, family: ServoFamily, model: ServoModel, servo_id: int, settings: dict[str, int] | None = None
     ) -> None:
         self.family, self.model = family, model
-        self._bytes = bytearray(_SIZE)
-        self._eeprom = bytearray(family.eeprom_end)
+        self._bytes, self._eeprom = bytearray(_SIZE), bytearray(family.eeprom_end)
         registers = {**FEETECH.by_name, **family.by_name}
-        self._counts = {name: one.default for name, one in registers.items() if name not in family.by_name}
+        self._counts = {name: model.default(one) for name, one in registers.items()}
+        self._counts |= {**(settings or {}), "id": servo_id}
         self._scale = {name: one.encoding.scale for name, one in registers.items()}
-        self._steps_per_count = {name: round(scale / family.step_rad, 9) for name, scale in self._scale.items()}
-        self._owner: list[Register | None] = [None] * _SIZE
-        for register in self.family.registers:
-            self._owner[register.address : register.end] = [register] * register.size
-        defaults = {register.name: model.default(register) for register in family.registers}
-        for name, value in {**defaults, **(settings or {}), "id": servo_id}.items():
-            self.set(name, value)
-        self._eeprom[:] = self._bytes[: self.family.eeprom_end]
+        self.steps_per_count = {name: round(scale / family.step_rad, 9) for name, scale in self._scale.items()}
+        for register in family.registers:
+            self.set(register.name, self._counts[register.name])
+        self._store(family.registers)
         self.power_on()
 
     def get(self, name: str) -> int:
@@ -67,7 +64,7 @@ class ServoMemory:
 
     def steps(self, name: str) -> float:
         """Return the value of a register in rad (rad/s, rad/s^2), in encoder steps."""
-        return self._counts[name] * self._steps_per_count[name]
+        return self._counts[name] * self.steps_per_count[name]
 
     def counts(self, name: str, value: float) -> float:
         """Return ``value`` in counts of a register, not rounded."""
@@ -76,10 +73,15 @@ class ServoMemory:
     def set(self, name: str, value: int) -> None:
         """Set a register to ``value``, as the servo itself does: read-only ones too, and nothing is stored."""
         register = self.family.by_name.get(name)
-        if register is None:
-            return
-        self._bytes[register.address : register.end] = register.encoding.encode(value)
-        self._counts[name] = value
+        if register is not None:
+            self._bytes[register.address : register.end] = register.encoding.encode(value)
+            self._counts[name] = value
+
+    def show(self, name: str, value: float) -> None:
+        """Set a register to the count nearest to ``value``."""
+        if name in self.family.by_name:
+            encoding = self.family.by_name[name].encoding
+            self.set(name, min(max(round(value), encoding.min_value), encoding.max_value))
 
     def read(self, address: int, n_bytes: int) -> bytes:
         """Return ``n_bytes`` from ``address`` on; 0 where there is nothing."""
@@ -87,40 +89,35 @@ class ServoMemory:
 
     def write(self, address: int, data: bytes) -> list[str]:
         """Carry out a write instruction. Return the names of the registers that it touched."""
-        stores = self.get("lock") == 0
-        touched: list[Register] = []
-        before = bytes(self._bytes)
-        for at, byte in enumerate(data, start=address):
-            register = self._owner[at] if at < _SIZE else None
-            if register is None or register.access == "r":
-                continue
-            self._bytes[at] = byte
-            if register not in touched:
-                touched.append(register)
-        for register in touched:
-            self._decode(register)
-            value, (low, high) = self.get(register.name), register.limits
-            if register.name == "id" and value > MAX_ID:
-                self.set("id", before[register.address])
-            elif not low <= value <= high:
-                self.set(register.name, min(max(value, low), high))
-            if stores and register.address < self.family.eeprom_end:
-                self._eeprom[register.address : register.end] = self._bytes[register.address : register.end]
-        return [register.name for register in touched]
+        stores, old_id, end = self.get("lock") == 0, self.get("id"), address + len(data)
+        touched = [
+            one for one in self.family.registers
+            if one.address < end and address < one.end and one.access == "rw"
+        ]  # fmt: skip
+        for one in touched:
+            for at in range(max(one.address, address), min(one.end, end)):
+                self._bytes[at] = data[at - address]
+            low, high = one.limits
+            count = one.encoding.decode(bytes(self._bytes[one.address : one.end]))
+            self.set(one.name, old_id if one.name == "id" and count > MAX_ID else min(max(count, low), high))
+        if stores:
+            self._store(touched)
+        return [one.name for one in touched]
 
     def power_on(self) -> None:
         """Restore the EEPROM as stored, and everything else as after power-off."""
-        for register in self.family.registers:
-            if register.address >= self.family.eeprom_end:
-                self.set(register.name, self.model.default(register))
-        self._bytes[: self.family.eeprom_end] = self._eeprom
-        for register in self.family.registers:
-            self._decode(register)
+        for one in self.family.registers:
+            stored = self._eeprom[one.address : one.end]
+            self.set(one.name, one.encoding.decode(bytes(stored)) if self._lasts(one) else self.model.default(one))
         self.set("torque_limit", round(self.counts("torque_limit", self.value("max_torque"))))
 
-    def _decode(self, register: Register) -> None:
-        data = bytes(self._bytes[register.address : register.end])
-        self._counts[register.name] = register.encoding.decode(data)
+    def _lasts(self, register: Register) -> bool:
+        return register.address < self.family.eeprom_end
+
+    def _store(self, registers: Iterable[Register]) -> None:
+        for one in registers:
+            if self._lasts(one):
+                self._eeprom[one.address : one.end] = self._bytes[one.address : one.end]
 
 
 _BOOT_S = 0.3
@@ -198,6 +195,7 @@ class EmulatedServo:
         self.memory = ServoMemory(self.family, self.model, servo_id, settings)
         self.zero_steps = self.family.middle if zero_steps is None else zero_steps
         self.direction = direction
+        self._bits = {name: 1 << bit for name, bit in {**FEETECH.faults, **self.family.faults}.items()}
         self.dead = False
         """True: the servo is deaf, mute and without torque."""
         self.encoder_broken = False
@@ -211,7 +209,6 @@ class EmulatedServo:
         """Voltage of the supply [V]."""
         self.temperature_c = _AMBIENT_C
         self.angle_rad = self.rate_rad_s = self.load = 0.0
-        self.last_error = 0
         self._ready_s = -math.inf
         self._powered = True
         self._now_s = 0.0
@@ -247,7 +244,7 @@ class EmulatedServo:
         """Carry out an instruction. Return the status packet, or None if none is due."""
         memory = self.memory
         answers = not broadcast and memory.get("response_level") == 1
-        own_id = self.id  # a servo whose ID is changed still answers under the one it was called by
+        own_id = self.id  # it still answers under this one if the instruction changes it
         data = b""
         if instruction == Instruction.PING:
             answers = True
@@ -265,7 +262,7 @@ class EmulatedServo:
             return None
         else:
             return None
-        return status(own_id, self.error(), data) if answers else None
+        return build(own_id, self.error(), data) if answers else None
 
     def write(self, address: int, data: bytes) -> None:
         """Carry out a write or a sync write."""
@@ -293,45 +290,33 @@ class EmulatedServo:
 
     def error(self) -> int:
         """Return the status register: present faults."""
-        memory = self.memory
-        error = 0
+        memory, bits = self.memory, self._bits
         volts = memory.counts("present_voltage", self.supply_v)
-        if not memory.get("min_voltage") <= volts <= memory.get("max_voltage"):
-            error |= ServoError.VOLTAGE
-        if self.encoder_broken:
-            error |= ServoError.ENCODER
-        if self.temperature_c > memory.get("max_temperature"):
-            error |= ServoError.HEAT
-        if self._overload_sign:
-            error |= ServoError.OVERLOAD
-        self.last_error = error
-        return error
+        return (
+            bits["voltage"] * (not memory.get("min_voltage") <= volts <= memory.get("max_voltage"))
+            | bits["encoder"] * self.encoder_broken
+            | bits["heat"] * (self.temperature_c > memory.get("max_temperature"))
+            | bits["overload"] * bool(self._overload_sign)
+        )
 
     def sense(self) -> None:
         """Store the measured values in the registers that show them."""
-        memory, speed_count = self.memory, self.family.steps_per_count("present_speed")
-        noise, turn = self.imprecision, self.family.steps_per_turn
+        memory, noise, step_rad = self.memory, self.imprecision, self.family.step_rad
         position = float(self.present())
-        if (away := round(self.direction * noise.angle_noise() / self.family.step_rad)) != 0:
-            position = position + away if self._counts_turns() else (position + away) % turn
+        if (away := round(self.direction * noise.angle_noise() / step_rad)) != 0:
+            position = position + away if self._counts_turns() else (position + away) % self.family.steps_per_turn
         rate_rad_s = self.rate_rad_s + noise.rate_noise()
-        values = {
-            "present_position": position,
-            "present_speed": self.direction * rate_rad_s / self.family.step_rad / speed_count,
-            "present_load": memory.counts("present_load", self.direction * self.load),
-            "present_voltage": memory.counts("present_voltage", self.supply_v),
-            "present_temperature": self.temperature_c,
-            "present_current": memory.counts(
-                "present_current", self.direction * self.load * self.model.stall_current_a
-            ),
-            "moving": float(abs(self.rate_rad_s) > 10.0 * self.family.step_rad),
-            "target_position": self._aim,
-            "goal_position_2": self._goal(),
-            "status": float(self.error()),
-        }
-        for name, value in values.items():
-            if name in self.family.by_name:
-                memory.set(name, self.family.register(name).encoding.saturate(value))
+        current_a = self.direction * self.load * self.model.stall_current_a
+        memory.show("present_position", position)
+        memory.show("present_speed", self.direction * rate_rad_s / step_rad / memory.steps_per_count["present_speed"])
+        memory.show("present_load", memory.counts("present_load", self.direction * self.load))
+        memory.show("present_voltage", memory.counts("present_voltage", self.supply_v))
+        memory.show("present_temperature", self.temperature_c)
+        memory.show("present_current", memory.counts("present_current", current_a))
+        memory.show("moving", abs(self.rate_rad_s) > 10.0 * step_rad)
+        memory.show("target_position", self._aim)
+        memory.show("goal_position_2", self._goal())
+        memory.show("status", self.error())
 
     def update(self, now_s: float, angle_rad: float, rate_rad_s: float, load: float) -> None:
         """Take the joint's state after the time up to ``now_s`` [s]; load as a share of the stall torque."""
@@ -346,7 +331,7 @@ class EmulatedServo:
             self._actual = self.zero_steps + self.direction * round(angle_rad / self.family.step_rad)
         memory = self.memory
         over = memory.counts("overload_torque", abs(load)) >= memory.get("overload_torque")
-        over = over and bool(memory.get("unload_condition") & ServoError.OVERLOAD)
+        over = over and bool(memory.get("unload_condition") & self._bits["overload"])
         self._overload_s = self._overload_s + dt_s if over else 0.0
         if over and self._overload_s >= memory.value("protection_time"):
             self._overload_sign = math.copysign(1.0, self.direction * load)
@@ -400,8 +385,9 @@ class EmulatedServo:
             return
         relative = self._actual % self.family.steps_per_turn - self.family.steps_per_turn // 2
         memory.set("lock", 0)
+        memory.show("homing_offset", relative)
         offset = self.family.register("homing_offset")
-        memory.write(offset.address, offset.encoding.encode(offset.encoding.saturate(relative)))
+        memory.write(offset.address, memory.read(offset.address, offset.size))
         memory.set("lock", 1)
         memory.set("torque_enable", 0)
         self._clear_turns()
@@ -416,7 +402,7 @@ class EmulatedServo:
         return self.memory.get("min_angle_limit") == self.memory.get("max_angle_limit") == 0
 
     def _is_unloaded(self) -> bool:
-        off = ServoError.VOLTAGE | ServoError.ENCODER | ServoError.HEAT
+        off = self._bits["voltage"] | self._bits["encoder"] | self._bits["heat"]
         return bool(self.error() & self.memory.get("unload_condition") & off)
 
     def _check_supply(self, now_s: float) -> None:

@@ -33,22 +33,15 @@ COMMANDS = {
     "camera": "look through the camera of the pose source",
 }
 """Description of each command, by its name."""
-PACKAGES = {"yaml": "PyYAML", "serial": "pyserial"}
-"""Package of a library that is called otherwise."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command. Raises ConfigError for errors that the user can correct."""
     words = sys.argv[1:] if argv is None else list(argv)
-    top = OptionParser(
-        prog=PROGRAM, description="The physical robot, and an emulated one.",
-        formatter_class=argparse.RawTextHelpFormatter,
-        epilog="commands:\n" + "\n".join(f"  {name:10s} {what}" for name, what in COMMANDS.items()),
-    )  # fmt: skip
-    top.add_argument("command", help="one of those below; COMMAND --help lists its options")
-    if not words or words[0].startswith("-"):
-        top.parse_args([word for word in words if word in ("-h", "--help")])
-        raise AssertionError("the parser ends the program")  # pragma: no cover
+    if not words or words[0] in ("-h", "--help"):
+        print("usage:", PROGRAM, "COMMAND ...\n\nCOMMAND --help lists its options:")
+        print(*(f"  {name:10s} {what}" for name, what in COMMANDS.items()), sep="\n")
+        raise SystemExit(0 if words else 2)
     name = choose(words[0], COMMANDS, "command")
     try:
         module = import_module(
@@ -63,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
         library = (error.name or "").partition(".")[0]
         if library in ("", "snake_gym"):
             raise
-        package = PACKAGES.get(library, library)
+        package = {"yaml": "PyYAML", "serial": "pyserial"}.get(library, library)
         raise ConfigError(f"{name} needs {package} for this, which is not installed: pip install {package}") from None
 
 

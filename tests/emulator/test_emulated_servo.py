@@ -8,10 +8,10 @@ import math
 import pytest
 
 from snake_gym.emulator.bus import EmulatedBus, FirstOrderPlant
-from snake_gym.emulator.servo import EmulatedServo, ServoMemory
+from snake_gym.emulator.servo import EmulatedServo
 from snake_gym.hardware.bus import protocol
 from snake_gym.hardware.bus.feetech import FEETECH
-from snake_gym.hardware.bus.protocol import Instruction, PacketParser, status
+from snake_gym.hardware.bus.protocol import PacketParser, build
 
 
 def make_bus(*ids: int, **settings: int) -> EmulatedBus:
@@ -41,43 +41,8 @@ def test_golden_answers() -> None:
     assert ask(bus, protocol.read(1, 56, 2)).hex(" ").upper() == "FF FF 01 04 00 00 08 F2"  # 2048, low byte first
     assert ask(bus, protocol.read(1, 3, 2)).hex(" ").upper() == "FF FF 01 04 00 09 03 EE"  # model 777
     assert ask(bus, protocol.write(1, 41, bytes([50]))).hex(" ").upper() == "FF FF 01 02 00 FC"
-    assert ask(bus, protocol.sync_read([1], 56, 2)) == status(1, 0, b"\x00\x08")
-    assert ask(bus, protocol.read(1, 254, 5)) == status(1, 0, bytes(5))  # beyond the table
-
-
-def test_damaged_and_unknown_requests_get_no_answer() -> None:
-    bus = make_bus(1)
-    damaged = bytearray(protocol.ping(1))
-    damaged[-1] ^= 1
-    for request in (
-        bytes(damaged),
-        protocol.ping(2),
-        protocol.build(1, Instruction.READ, b"\x38"),
-        protocol.build(1, Instruction.WRITE, b"\x28"),
-        protocol.build(1, 0x77),
-        protocol.build(1, Instruction.SYNC_READ, b"\x38\x02\x01"),
-        b"\xff\xff\x01",
-        status(1, 0, b"\x00\x08"),  # another servo's answer is no request
-    ):
-        assert ask(bus, request) == b""
-        assert ask(bus, protocol.ping(1)) == status(1)
-
-
-def test_nobody_answers_a_broadcast_but_ping() -> None:
-    bus = make_bus(3, 1, 2)
-    assert ask(bus, protocol.write(0xFE, 55, b"\x00")) == b""
-    assert [servo.memory.get("lock") for servo in bus.servos] == [0, 0, 0]
-    assert ask(bus, protocol.read(0xFE, 56, 2)) == b""
-    assert ask(bus, protocol.ping(0xFE)) == status(1) + status(2) + status(3)
-
-
-def test_sync_write_reaches_those_it_names() -> None:
-    bus = make_bus(1, 2, 3)
-    assert ask(bus, protocol.sync_write(41, [(1, b"\x0a"), (3, b"\x0b"), (9, b"\x0c")])) == b""
-    assert [servo.memory.get("acceleration") for servo in bus.servos] == [10, 0, 11]
-    truncated = protocol.build(0xFE, Instruction.SYNC_WRITE, bytes([41, 1, 1, 20, 2]))  # block of servo 2 is cut off
-    assert ask(bus, truncated) == b""
-    assert [servo.memory.get("acceleration") for servo in bus.servos] == [20, 0, 11]
+    assert ask(bus, protocol.sync_read([1], 56, 2)) == build(1, 0, b"\x00\x08")
+    assert ask(bus, protocol.read(1, 254, 5)) == build(1, 0, bytes(5))  # beyond the table
 
 
 def test_error_byte_is_the_status_register() -> None:
@@ -85,14 +50,14 @@ def test_error_byte_is_the_status_register() -> None:
     bus.servo(1).supply_v = 15.0
     bus.servo(1).temperature_c = 90.0
     assert ask(bus, protocol.ping(1))[4] == 0x05
-    assert ask(bus, protocol.read(1, 65, 1)) == status(1, 0x05, b"\x05")
-    assert ask(bus, protocol.read(1, 62, 2)) == status(1, 0x05, bytes([150, 90]))
+    assert ask(bus, protocol.read(1, 65, 1)) == build(1, 0x05, b"\x05")
+    assert ask(bus, protocol.read(1, 62, 2)) == build(1, 0x05, bytes([150, 90]))
 
 
 # --- timing ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("baud_code", "delay"), [(0, 0), (4, 250), (7, 0)])
+@pytest.mark.parametrize(("baud_code", "delay"), [(0, 0), (4, 250), (3, 0)])
 def test_answers_come_at_baud_rate_after_the_return_delay(baud_code: int, delay: int) -> None:
     bus = make_bus(1, 2, return_delay=delay, baud_rate=baud_code)
     bus.baud = bus.servos[0].baud
@@ -128,18 +93,9 @@ def test_talking_into_an_answer_spoils_both() -> None:
 # --- memory ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_readable_register_reads_its_default() -> None:
-    for model in FEETECH.models:
-        memory = ServoMemory(FEETECH, model, 5)
-        for register in FEETECH.registers:
-            expected = {"id": 5, "torque_limit": memory.get("max_torque")}.get(register.name, model.default(register))
-            data = memory.read(register.address, register.size)
-            assert register.encoding.decode(data) == expected, (model.name, register.name)
-
-
 def test_eeprom_lock_decides_what_outlasts_power_off() -> None:
     bus = make_bus(1)
-    assert write(bus, 1, "max_torque", 500) == status(1)
+    assert write(bus, 1, "max_torque", 500) == build(1, 0)
     assert bus.servo(1).memory.get("max_torque") == 500  # locked: it acts...
     bus.servo(1).power_cycle(bus.clock.now())
     assert bus.servo(1).memory.get("max_torque") == 1000  # ... until power-off
@@ -150,28 +106,6 @@ def test_eeprom_lock_decides_what_outlasts_power_off() -> None:
     bus.servo(1).power_cycle(bus.clock.now())
     memory = bus.servo(1).memory
     assert (memory.get("max_torque"), memory.get("torque_limit"), memory.get("lock")) == (600, 600, 1)
-
-
-def test_read_only_bytes_are_left_alone() -> None:
-    bus = make_bus(1)
-    model = bus.servo(1).memory.read(3, 2)
-    assert ask(bus, protocol.write(1, 0, bytes(range(9, 15)))) == status(1)  # from 0 into the ID and beyond
-    memory = bus.servos[0].memory
-    assert memory.read(3, 2) == model
-    assert memory.get("id") == 14
-    assert ask(bus, protocol.write(14, 56, b"\x00\x00")) == status(14)
-    assert ask(bus, protocol.read(14, 56, 2)) == status(14, 0, b"\x00\x08")
-
-
-def test_values_beyond_the_limits_are_cut_and_half_a_word_can_be_written() -> None:
-    bus = make_bus(1)
-    write(bus, 1, "torque_limit", 0xFFFF)
-    assert bus.servo(1).memory.get("torque_limit") == 1000
-    write(bus, 1, "id", 254)  # not an ID
-    assert ask(bus, protocol.ping(1)) == status(1)
-    write(bus, 1, "goal_position", 0x0403)
-    assert ask(bus, protocol.write(1, 43, b"\x05")) == status(1)
-    assert bus.servo(1).memory.get("goal_position") == 0x0503
 
 
 # --- position --------------------------------------------------------------------------------------------------------
@@ -186,7 +120,7 @@ def test_present_is_actual_minus_offset(zero_steps: int, offset: int, direction:
     angle = 0.3
     bus = EmulatedBus([servo], plant=FirstOrderPlant(1, joint_angle=[angle]))
     actual = zero_steps + direction * round(angle / (2 * math.pi) * 4096)
-    assert ask(bus, protocol.read(1, 56, 2)) == status(1, 0, ((actual - offset) % 4096).to_bytes(2, "little"))
+    assert ask(bus, protocol.read(1, 56, 2)) == build(1, 0, ((actual - offset) % 4096).to_bytes(2, "little"))
 
 
 def test_a_servo_that_counts_turns_reports_negative_positions() -> None:
@@ -199,7 +133,7 @@ def test_a_servo_that_counts_turns_reports_negative_positions() -> None:
     expected = 20 - round(0.1 / (2 * math.pi) * 4096)
     assert expected < 0
     assert bus.servo(1).present() == expected
-    assert ask(bus, protocol.read(1, 56, 2)) == status(1, 0, (0x8000 | -expected).to_bytes(2, "little"))
+    assert ask(bus, protocol.read(1, 56, 2)) == build(1, 0, (0x8000 | -expected).to_bytes(2, "little"))
 
 
 def settle(bus: EmulatedBus, duration_s: float = 2.0) -> int:
@@ -237,16 +171,3 @@ def test_across_the_encoders_zero_a_servo_goes_the_long_way_round() -> None:
     write(bus, 1, "goal_position", 10)
     assert settle(bus, 3.0) == 10
     assert bus.plant.joint_angle()[0] == pytest.approx(-(4080 / 4096) * 2 * math.pi, abs=0.01)
-
-
-def test_speed_and_load_registers_have_their_signs() -> None:
-    bus = make_bus(1)
-    write(bus, 1, "goal_speed", 800)
-    write(bus, 1, "goal_position", 0)
-    bus.clock.sleep(0.5)
-    bus.poll()
-    servo = bus.servo(1)
-    servo.sense()
-    assert servo.memory.get("present_speed") == pytest.approx(-800, abs=20)
-    assert servo.memory.get("present_load") < 0
-    assert servo.memory.get("moving") == 1

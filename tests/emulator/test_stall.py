@@ -43,19 +43,6 @@ def test_a_jammed_joint_stalls_and_its_servo_protects_itself() -> None:
         assert raw.until(lambda: raw.read(2, POSITION, 2), lambda at: at < 2048 - 590) < 2048 - 590
 
 
-def test_a_load_below_the_threshold_trips_nothing() -> None:
-    """Half of the torque is less than the 80 % of register 36, however long it lasts."""
-    with serve([1, 2]) as port, RawDriver(port.port) as raw:
-        for one, limit in ((1, 500), (2, 1000)):
-            port.bus.jam(one)
-            raw.write(one, TORQUE_LIMIT, limit, 2)
-            raw.write(one, PROTECTION_TIME, 20)
-            raw.write(one, GOAL, 2600, 2)
-        raw.until(lambda: raw.error(2), bool)
-        assert raw.error(1) == 0
-        assert raw.read(1, LOAD, 2) == 500
-
-
 def test_joints_stall_at_their_stops_and_where_links_run_into_each_other(tmp_path: Path) -> None:
     """Ninety degrees are the robot's joint limit, its stop is a little further; with all nine joints by 69 degrees the
     chain would lie in itself.
@@ -84,16 +71,6 @@ def test_joints_stall_at_their_stops_and_where_links_run_into_each_other(tmp_pat
             raw.write(one, GOAL, straight, 2)
         for one in range(1, 10):
             raw.until(lambda one=one: raw.read(one, POSITION, 2), lambda at: abs(at - straight) < 20)
-
-
-def test_factory_registers_can_be_written_and_the_second_goal_cannot(wire: RawDriver) -> None:
-    for address in range(80, 87):
-        wire.write(1, address, 3)
-        assert wire.read(1, address) == 3
-    wire.write(1, GOAL, 2100, 2)
-    assert wire.read(1, 71, 2) == 2100, "register 71 repeats the goal"
-    wire.write(1, 71, 5, 2)
-    assert wire.read(1, 71, 2) == 2100
 
 
 def test_a_servo_that_is_told_to_restart_forgets_what_is_not_stored(wire: RawDriver) -> None:

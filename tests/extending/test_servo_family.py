@@ -16,10 +16,10 @@ import pytest
 
 from snake_gym.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
 from snake_gym.emulator.port import EmulatedPort
+from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.family import ServoFamily, find_family
-from snake_gym.hardware.bus.servo_bus import BusPort
-from snake_gym.hardware.calibration.calibration import load_calibration, straight_chain
+from snake_gym.hardware.calibration.calibration import load_calibration
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import GuardedBody
@@ -62,7 +62,6 @@ def command(folder: Path, *words: str, typed: str = "") -> str:
 
 def test_its_bytes_are_where_and_how_the_table_says(acme: ServoFamily, port: EmulatedPort) -> None:
     assert acme.encode("goal_position", -300) == b"\x81\x2c"
-    assert acme.encode_goals(goal_position=[515], goal_speed=[2]) == (34, [b"\x00\x02\x02\x03"])
     assert EmulatedServo(1, "A9").memory.read(10, 2) == b"\x03\xff"
     assert (acme.middle, acme.full_count("torque_limit"), acme.steps(math.pi)) == (512, 1000, 512)
 
@@ -104,9 +103,3 @@ def test_its_servos_are_found_calibrated_and_driven(acme: ServoFamily, folder: P
         body.close()
     with port.bus.lock:
         assert not any(servo.torque_on for servo in port.bus.servos)
-
-
-def test_an_emulated_robot_is_made_of_them(acme: ServoFamily) -> None:
-    chain = straight_chain(range(1, 4), 1.0, "A9")
-    assert (chain.steps_per_turn, chain.joints[0].zero_steps) == (1024, 512)
-    assert SafetyLimits().of_model("A9").max_voltage_v == pytest.approx(9.0)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from snake_gym.emulator.port import EmulatedPort
-from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.commands import options
 from snake_gym.hardware.guard.emergency_stop import find_locks
 from tests.hardware.rig import serve
@@ -47,5 +46,5 @@ def servos_get_their_turn() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Longer waits for answers than 20 ms."""
-    monkeypatch.setattr(options, "_PATIENT", LineTiming(latency_s=0.1))
+    """Longer waits for answers than 25 ms."""
+    monkeypatch.setattr(options, "_PATIENCE_S", 0.1)

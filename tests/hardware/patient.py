@@ -1,49 +1,36 @@
 """More time for the answers of emulated servos, which a busy machine keeps from their turn.
 
-``be_patient`` changes this process and the guards that it starts. ``python -m tests.hardware.patient - MODULE WORD...``
-runs a command with the same patience, but not its guard. The product's own times stay as they are; tests that are about
+``be_patient`` changes this process and the guards that it starts. ``python -m tests.hardware.patient MODULE WORD...``
+runs a command or a guard with the same patience. The product's own times stay as they are; tests that are about
 lateness do without.
 """
 
 from __future__ import annotations
 
 import runpy
-import socket
-import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 
-from snake_gym.hardware.bus import servo_bus
-from snake_gym.hardware.bus.exchange import LineTiming
-from snake_gym.hardware.guard import guarded_body, torque_off
-from snake_gym.hardware.guard.torque_off import start_partner
-
-SLOW_ADAPTER = partial(LineTiming, latency_s=0.03)
-_FAREWELL_S = 20.0
-"""Time for which a guard that is no longer needed tries to reach servos [s]."""
+from snake_gym.hardware.bus import line
+from snake_gym.hardware.guard import client, guard
 
 
 def be_patient(patch: Callable[[object, str, object], None] = setattr) -> None:
     """Wait longer for answers, here and in the guards started from now on."""
-    patch(servo_bus, "LineTiming", SLOW_ADAPTER)
-    patch(guarded_body, "start_partner", _start)
+    patch(line, "LEAST_WAIT_S", 0.03)
+    patch(guard, "FAREWELL_S", 20.0)
+    patch(client, "GUARD", ("tests.hardware.patient", client.GUARD[-1]))
+    patch(client, "SILENCE_S", 5.0)
 
 
-def _start(module: str, link: socket.socket) -> subprocess.Popen[bytes]:
-    return start_partner(__name__, link, module)
-
-
-def main(descriptor: str, module: str, *words: str) -> None:
-    """Run ``module``: a partner that talks through ``descriptor``, or a command (-)."""
-    servo_bus.LineTiming = SLOW_ADAPTER  # type: ignore[misc,assignment]
-    torque_off.FAREWELL_S = _FAREWELL_S
-    sys.argv = [module, descriptor]
-    if descriptor == "-":
+def main(module: str, *words: str) -> None:
+    """Run ``module``, a guard or a command, with its words."""
+    be_patient()
+    if module == "snake_gym.hardware":
         from snake_gym.hardware.commands import options
 
-        options._PATIENT = LineTiming(latency_s=0.1)
-        sys.argv = [module, *words]
+        options._PATIENCE_S = 0.1
+    sys.argv = [module, *words]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 

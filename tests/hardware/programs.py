@@ -36,11 +36,17 @@ def settings(folder: Path, port: EmulatedPort) -> list[str]:
 
 def launch(*arguments: str, patient: bool = False) -> subprocess.Popen[str]:
     """A command in a process of its own."""
-    command = [sys.executable, "-m", *(["tests.hardware.patient", "-"] if patient else []), "snake_gym.hardware"]
+    command = [sys.executable, "-m", *(["tests.hardware.patient"] if patient else []), "snake_gym.hardware"]
     return subprocess.Popen(
         [*command, *arguments], cwd=ROOT, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
+
+
+def guard_of(process: subprocess.Popen[str]) -> int:
+    """Process ID of a command's guard."""
+    (guard,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(guard)
 
 
 def press(process: subprocess.Popen[str], keys: str) -> None:

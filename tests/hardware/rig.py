@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,10 @@ from snake_gym.config.settings import NonNegative, Share
 from snake_gym.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, HostEnd, WireFaults
 from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.bus.exchange import LineTiming
-from snake_gym.hardware.bus.protocol import Packet, build, wire_time_s
+from snake_gym.hardware.bus.protocol import Packet, build
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import PortGone
-from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration, ServoSettings, straight_chain
+from snake_gym.hardware.calibration.calibration import IDENTITY, SETUP, Calibration, JointCalibration, straight_chain
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.servo_body import ServoBody
@@ -86,12 +85,12 @@ class FaultyBus(EmulatedBus):
         if faults.happens("merged", servo_id):
             self._held = held
             return
-        self._outbox.add(end_s - wire_time_s(len(held), self.baud) + delay_s, held)
+        self._hand_over(held, end_s + delay_s)
 
     def _execute(self, packet: Packet, at_s: float) -> None:
         super()._execute(packet, at_s)
         if self._held:
-            self._outbox.add(self._answers_end_s, self._held)
+            self._hand_over(self._held, self._answers_end_s)
             self._held = b""
 
 
@@ -118,7 +117,7 @@ class Bench:
 
     def __init__(
         self, servos: Sequence[int | EmulatedServo], plant: FirstOrderPlant | None = None, retries: int = 2,
-        timing: LineTiming | None = None, reopens: bool = True, **more: Any,
+        latency_s: float | None = None, reopens: bool = True, **more: Any,
     ) -> None:  # fmt: skip
         self.servos = [EmulatedServo(one) if isinstance(one, int) else one for one in servos]
         self.plant = plant or FirstOrderPlant(len(servos))
@@ -126,7 +125,7 @@ class Bench:
         self.clock = self.bus.clock
         self.spy = Spy(self.bus.host_transport())
         reopen = self._reopen if reopens else None
-        self.driver = ServoBus(self.spy, self.bus.baud, self.clock, timing, retries, reopen)
+        self.driver = ServoBus(self.spy, self.bus.baud, self.clock, latency_s, retries, reopen)
 
     def _reopen(self) -> Spy:
         self.spy.end = self.bus.host_transport()
@@ -211,8 +210,7 @@ def watch_torque(port: EmulatedPort) -> list[tuple[int, bool]]:
 
 def write_calibration(path: Path, servos: Sequence[EmulatedServo]) -> None:
     """The file of straight joints with these servos, as ``calibrate`` would write it."""
-    names = [one.name for one in fields(ServoSettings)]
-    held = [ServoSettings(**{name: servo.memory.get(name) for name in names}) for servo in servos]
+    held = [{name: servo.memory.get(name) for name in (*IDENTITY, *SETUP)} for servo in servos]
     chain = straight_chain([servo.id for servo in servos], 1.5, servos[0].model.name)
     joints = (replace(joint, held=one) for joint, one in zip(chain.joints, held, strict=True))
     replace(chain, joints=tuple(joints)).save(path)

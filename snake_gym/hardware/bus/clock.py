@@ -1,7 +1,6 @@
-"""Clocks of the hardware code: the machine's monotonic clock, or a virtual one that moves only when it is told to.
+"""Clocks: the machine's own, or a virtual one, with which emulated servos run in one thread, the same every time.
 
-Every part of this package that waits or takes time stamps is given a clock. With ``VirtualClock`` an emulated servo bus
-runs in one thread, as fast as the processor allows and the same every time.
+All hardware code that waits or takes time stamps is given a clock.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ class MonotonicClock:
 
 
 class VirtualClock:
-    """Clock that starts at ``start_s`` [s] and moves only when it is told to."""
+    """Clock from 0 on, moved by whoever waits."""
 
-    def __init__(self, start_s: float = 0.0) -> None:
-        self._now_s = start_s
+    def __init__(self) -> None:
+        self._now_s = 0.0
 
     def now(self) -> float:
         return self._now_s

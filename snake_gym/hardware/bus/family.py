@@ -1,87 +1,112 @@
 """Servo families: addresses and encodings of the registers, and the models of a family.
 
-Code above the wire asks a ``ServoFamily`` for registers by name. A user's own family with Feetech's packets
-(``protocol``) is a table of this kind (docs/extending.md). Behaviour expected of every family:
+Code above the bus asks for registers by name. A user's own family is a table of this kind (docs/extending.md); one with
+another protocol than Feetech's names its bus. Behaviour expected of every family:
 
-- Writing ``goal_position`` may switch the torque on by itself, so a goal sent late undoes a torque-off.
-- Positions count from 0 to ``steps_per_turn`` - 1 and wrap; signed numbers are a magnitude and a sign bit.
-- Registers below ``eeprom_end`` last: while ``lock`` is 1 a write there acts at once but is gone after power-off.
+- Positions count from 0 to ``steps_per_turn`` - 1 and wrap.
+- Registers below ``eeprom_end`` last. Where there is a ``lock``, a write there while it is 1 is gone after power-off.
+- A goal may switch the torque on by itself, as Feetech's does; nothing relies on it, and none is sent after a stop.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import field
+from enum import IntFlag
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from snake_gym.config import ConfigError, Settings, choose
 from snake_gym.config.errors import hint
 from snake_gym.config.settings import Count, Positive, PositiveCount
+from snake_gym.plugins import load_object
 
 Byte = Annotated[int, Field(ge=0, le=255)]
+Bit = Annotated[int, Field(ge=0, le=31)]
 
+OUR_BUS = "snake_gym.hardware.bus.servo_bus:open_bus"
+"""Bus of families with Feetech's packets."""
 NEEDED = frozenset({
-    "id", "baud_rate", "model", "torque_enable", "goal_position", "goal_speed", "torque_limit", "lock",
-    "present_position", "present_speed", "present_load", "present_voltage", "present_temperature", "max_voltage",
+    "id", "baud_rate", "model", "torque_enable", "goal_position", "goal_speed", "torque_limit", "present_position",
+    "present_speed", "present_load", "present_voltage", "present_temperature", "max_voltage",
 })  # fmt: skip
 """Registers that a family must have to drive a robot."""
 READING = (
     "present_position", "present_speed", "present_load", "present_voltage", "present_temperature", "present_current",
 )  # fmt: skip
-"""Registers that are read in every bus cycle, as far as the family has them."""
+"""Registers read in every bus cycle, if there."""
 GOAL = ("acceleration", "goal_position", "goal_time", "goal_speed")
-"""Registers that a goal writes in one block, as far as the family has them."""
+"""Registers written with a goal, if there."""
+
+
+class ServoError(IntFlag):
+    """Faults that a servo may report, whatever its own code for them is."""
+
+    VOLTAGE = 0x01
+    ENCODER = 0x02
+    HEAT = 0x04
+    CURRENT = 0x08
+    OVERLOAD = 0x20
+    OTHER = 0x80
+
+
+def describe_error(error: int) -> str:
+    """Return the names of faults, such as "voltage, overload"; "" for none."""
+    return ", ".join(bit.name.lower() for bit in ServoError if error & bit and bit.name)
 
 
 class Encoding(Settings):
-    """Conversion of a register's bytes into a count, or sign and magnitude, of ``scale`` in the register's unit."""
+    """Conversion of a register's bytes into a count of ``scale`` in the register's unit."""
 
-    size: Literal[1, 2] = 1
-    sign_bit: Annotated[int, Field(ge=1, le=15)] | None = None
-    """Number of the sign bit; None: unsigned."""
+    size: Literal[1, 2, 4] = 1
+    sign_bit: Bit | None = None
+    """Number of the bit that makes the others a negative magnitude; None: there is none."""
     scale: Positive = 1.0
     """Unit per count."""
     byte_order: Literal["little", "big"] = "little"
+    signed: bool = False
+    """True: two's complement."""
+
+    def check(self) -> None:
+        if self.sign_bit is not None and (self.signed or not 1 <= self.sign_bit < 8 * self.size):
+            raise ValueError(
+                f"sign_bit is {self.sign_bit}; expected 1 to {8 * self.size - 1}, and none with two's complement"
+            )
 
     @property
     def max_value(self) -> int:
         """Largest count that can be written."""
-        return (1 << (8 * self.size if self.sign_bit is None else self.sign_bit)) - 1
+        n_bits = 8 * self.size - self.signed if self.sign_bit is None else self.sign_bit
+        return int((1 << n_bits) - 1)
 
     @property
     def min_value(self) -> int:
-        return 0 if self.sign_bit is None else -self.max_value
+        return -self.max_value - 1 if self.signed else 0 if self.sign_bit is None else -self.max_value
 
     def encode(self, value: int) -> bytes:
         """Return the bytes of a count. Raises ValueError if it does not fit: overflow would reverse the joint."""
         if not self.min_value <= value <= self.max_value:
             raise ValueError(f"value is {value}; expected {self.min_value} to {self.max_value}")
         code = value if value >= 0 or self.sign_bit is None else -value | (1 << self.sign_bit)
-        return code.to_bytes(self.size, self.byte_order)
+        return code.to_bytes(self.size, self.byte_order, signed=self.signed)
 
     def decode(self, data: bytes) -> int:
         """Return the count in ``data``, exactly ``size`` bytes. Minus zero is zero; bits above the sign are ignored."""
         if len(data) != self.size:
             raise ValueError(f"{len(data)} bytes; expected {self.size}")
-        code = int.from_bytes(data, self.byte_order)
+        code = int.from_bytes(data, self.byte_order, signed=self.signed)
         if self.sign_bit is None:
             return code
         magnitude = code & ((1 << self.sign_bit) - 1)
         return -magnitude if code >> self.sign_bit & 1 else magnitude
 
-    def saturate(self, value: float) -> int:
-        """Return ``value`` as a count, clipped to the range of the encoding."""
-        return min(max(round(value), self.min_value), self.max_value)
-
 
 class Register(Settings):
     name: str
-    address: Byte
+    address: Count
     encoding: Encoding = field(default_factory=Encoding)
     access: Literal["r", "rw"] = "rw"
     unit: str = ""
@@ -134,13 +159,19 @@ class ServoFamily(Settings):
     models: Annotated[tuple[ServoModel, ...], Field(min_length=1)]
     baud_rates: Annotated[tuple[PositiveCount, ...], Field(min_length=1)]
     """Baud rates, in the order of their codes in ``baud_rate``."""
-    writable_bauds: PositiveCount | None = None
-    """Number of baud codes, from 0 on, that servos may be set to; None: all."""
     steps_per_turn: PositiveCount = 4096
-    eeprom_end: Byte = 40
-    """First address whose contents are lost at power-off."""
+    eeprom_end: Count = 40
+    """First address with contents that are lost at power-off."""
     recentre_code: Byte | None = 128
     """Code of ``torque_enable`` that makes the present position half a turn; None: the servos have none."""
+    position_mode: Count = 0
+    """Code of ``mode`` in which a servo follows positions."""
+    faults: dict[Literal["voltage", "encoder", "heat", "current", "overload"], Bit] = field(
+        default_factory=lambda: {"voltage": 0, "encoder": 1, "heat": 2, "current": 3, "overload": 5}
+    )
+    """Number of each fault's bit in the servos' status byte."""
+    bus: str = OUR_BUS
+    """``module:NAME`` of the function that opens the servos' bus: see ``bus.OpensBus``."""
 
     def check(self) -> None:
         names = [one.name for one in self.registers]
@@ -153,10 +184,8 @@ class ServoFamily(Settings):
                     f"registers: {after.name!r} begins at {after.address}, within or before {before.name!r}; "
                     "expected them in the order of their addresses"
                 )
-        if len(set(names)) != len(names):
-            raise ValueError("registers have a name twice")
         goal = [one.name for one in self.cover(GOAL)]
-        if not set(goal) <= set(GOAL):
+        if self.bus == OUR_BUS and not set(goal) <= set(GOAL):
             raise ValueError(f"registers {', '.join(goal)} would be written with a goal; expected none but {GOAL}")
 
     # --- registers -----------------------------------------------------------------------------------------------
@@ -164,11 +193,6 @@ class ServoFamily(Settings):
     @cached_property
     def by_name(self) -> dict[str, Register]:
         return {one.name: one for one in self.registers}
-
-    @cached_property
-    def table_end(self) -> int:
-        """First address behind the last register."""
-        return self.registers[-1].end
 
     def register(self, name: str) -> Register:
         """Return the register of that name. Raises ConfigError if there is none."""
@@ -181,10 +205,6 @@ class ServoFamily(Settings):
     def full_count(self, name: str) -> int:
         """Return the count of 1 in the register's unit, such as the whole stall torque."""
         return round(1.0 / self.scale(name))
-
-    def steps_per_count(self, name: str) -> float:
-        """Return encoder steps (per second, per second squared) per count of a register in rad (rad/s, rad/s^2)."""
-        return round(self.scale(name) / self.step_rad, 9)
 
     def cover(self, names: Iterable[str]) -> tuple[Register, ...]:
         """Return the smallest block of registers that contains those of ``names`` which the family has."""
@@ -199,38 +219,26 @@ class ServoFamily(Settings):
         return {}
 
     def encode(self, name: str, value: int) -> bytes:
-        """Return the bytes that write ``value`` into a register. Raises ValueError: the register is read-only, the
-        value is outside its limits, or it is a baud code that servos are not set to."""
+        """Return the bytes that write ``value`` into a register. Raises ValueError: the register is read-only, or the
+        value is outside its limits."""
         target = self.register(name)
         low, high = target.limits
         if target.access == "r":
             raise ValueError(f"register {name!r} is read-only")
         if not low <= value <= high:
             raise ValueError(f"{name} is {value}; expected {low} to {high}")
-        if name == "baud_rate" and value >= len(self.safe_bauds):
-            raise ValueError(
-                f"baud_rate is {value} ({self.baud_rates[value]} baud); expected 0 to {len(self.safe_bauds) - 1}: "
-                "drivers disagree about the higher codes, and a servo set to one may not be found again"
-            )
         return target.encoding.encode(value)
 
-    def encode_goals(self, **counts: Sequence[int]) -> tuple[int, list[bytes]]:
-        """Return address and bytes of the goal block of each servo, from counts by register name; others are 0."""
-        block = self.cover(GOAL)
-        n_servos = len(next(iter(counts.values())))
-        columns = [
-            [self.encode(one.name, value) for value in counts[one.name]]
-            if one.name in counts else [bytes(one.size)] * n_servos
-            for one in block
-        ]  # fmt: skip
-        return block[0].address, [b"".join(parts) for parts in zip(*columns, strict=True)]
+    def faults_of(self, code: int) -> ServoError:
+        """Return the faults in a servo's status byte."""
+        found = ServoError(0)
+        for name, bit in self.faults.items():
+            if code >> bit & 1:
+                found |= ServoError[name.upper()]
+                code ^= 1 << bit
+        return found | ServoError.OTHER if code else found
 
     # --- angles, rates and models --------------------------------------------------------------------------------
-
-    @cached_property
-    def safe_bauds(self) -> tuple[int, ...]:
-        """Baud rates that servos may be set to."""
-        return self.baud_rates[: self.writable_bauds]
 
     @cached_property
     def step_rad(self) -> float:
@@ -267,25 +275,9 @@ class ServoFamily(Settings):
         """Return the name of the model whose ``model`` register says ``number``, for people."""
         return " or ".join(self.models_of(number)) or f"type {number}"
 
-    def check_baud(self, baud: int) -> int:
-        """Return ``baud``. Raises ConfigError if the family does not have it."""
-        if baud not in self.baud_rates:
-            near = min(self.baud_rates, key=lambda rate: abs(rate - baud))
-            known = ", ".join(map(str, self.baud_rates))
-            raise ConfigError(f"baud is {baud}; expected one of {known} (nearest: {near})")
-        return baud
-
-
-def unpack(registers: Sequence[Register], data: bytes) -> dict[str, int]:
-    """Return the counts of a block that was read in one piece, by register name."""
-    begin = registers[0].address
-    return {one.name: one.encoding.decode(data[one.address - begin : one.end - begin]) for one in registers}
-
 
 # --- families by name ------------------------------------------------------------------------------------------------
 
-SHIPPED = {"feetech": "snake_gym.hardware.bus.feetech:FEETECH"}
-"""Module and attribute of each shipped family, by its name."""
 _FAMILIES: dict[str, ServoFamily] = {}
 
 
@@ -303,33 +295,17 @@ def find_family(name: str) -> ServoFamily:
     """Return the family of that name, or the one that ``module:NAME`` names. Raises ConfigError."""
     if name in _FAMILIES:
         return _FAMILIES[name]
-    place = SHIPPED.get(name, name)
-    if ":" not in place:
-        known = sorted({*SHIPPED, *_FAMILIES})
-        raise ConfigError(
-            f"servo family is {name!r}; expected module:NAME or one of {', '.join(known)}{hint(name, known)}"
-        )
-    found = load_named(place, "servo family")
+    if ":" not in name:
+        known = ", ".join(_FAMILIES)
+        raise ConfigError(f"servo family is {name!r}; expected module:NAME or one of {known}{hint(name, _FAMILIES)}")
+    found = load_object(name, "servo family")
     if not isinstance(found, ServoFamily):
         raise ConfigError(f"servo family {name!r} is a {type(found).__name__}; expected a ServoFamily")
     return register_servo_family(found)
 
 
-def load_named(place: str, what: str) -> Any:
-    """Return the object that ``module:NAME`` names; ``what`` it is, for people. Raises ConfigError."""
-    module, colon, name = place.partition(":")
-    if not (colon and module and name) or module.startswith("."):
-        raise ConfigError(f"{what} is {place!r}; expected module:NAME")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"{what} {place!r}: {error}") from None
-
-
 def family_of_model(name: str) -> tuple[ServoFamily, ServoModel]:
     """Return family and model of the servo with that name, in any case. Raises ConfigError if it is unknown."""
-    for shipped in SHIPPED:
-        find_family(shipped)
     models = {one.name: (family, one) for family in _FAMILIES.values() for one in family.models}
     for key, found in models.items():
         if key.lower() == name.lower():

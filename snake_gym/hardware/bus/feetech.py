@@ -19,7 +19,7 @@ Properties that are easily overlooked:
 - ``goal_speed`` = 0 is the greatest speed (phase bit 3), not standstill; ``acceleration`` = 0 means no ramp.
 - Both angle limits 0: positions are not limited, and count over several turns.
 - present position = actual position - ``homing_offset``, modulo a turn.
-- Baud codes 5-7 are listed differently by some public drivers: servos are not set to one of them.
+- Drivers disagree about baud codes 5-7, so the table has none of them: a servo set to one may not be found again.
 - The place of the sign bit depends on the register: 15 for positions and speeds, 10 for loads, 11 for the offset.
 """
 
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 
-from snake_gym.hardware.bus.family import Encoding, Register, ServoFamily, ServoModel
+from snake_gym.hardware.bus.family import Encoding, Register, ServoFamily, ServoModel, register_servo_family
 
 _BYTE = Encoding(1)
 _WORD = Encoding(2)
@@ -44,7 +44,7 @@ _REGISTERS = (
     Register("byte_order", 2, _BYTE, "r"),
     Register("model", 3, _WORD, "r", default=777),
     Register("id", 5, _BYTE, "rw", default=1, high=253),
-    Register("baud_rate", 6, _BYTE, "rw", high=7),
+    Register("baud_rate", 6, _BYTE, "rw", high=4),
     Register("return_delay", 7, Encoding(1, None, 2e-6), "rw", "s", high=254),
     Register("response_level", 8, _BYTE, "rw", default=1, high=1),
     Register("min_angle_limit", 9, _ANGLE, "rw", "rad", low=0, high=4095),
@@ -113,7 +113,6 @@ _MODELS = (
     ServoModel("STS3215", 777, 30 * _KG_CM, 12.0, _SIXTH_TURN / 0.222, 2.7),
 )
 
-FEETECH = ServoFamily(
-    "feetech", _REGISTERS, _MODELS,
-    baud_rates=(1_000_000, 500_000, 250_000, 128_000, 115_200, 76_800, 57_600, 38_400), writable_bauds=5,
-)  # fmt: skip
+FEETECH = register_servo_family(
+    ServoFamily("feetech", _REGISTERS, _MODELS, baud_rates=(1_000_000, 500_000, 250_000, 128_000, 115_200))
+)

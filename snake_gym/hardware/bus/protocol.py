@@ -11,18 +11,18 @@ little-endian. ID 0xFE addresses every servo; 0xFF does not exist, which keeps `
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import NamedTuple
 
 HEADER = b"\xff\xff"
 BROADCAST_ID = 0xFE
 MAX_ID = 0xFD
 OVERHEAD_BYTES = 6
-"""Length of a packet without parameters: header, ID, LEN, instruction or error, checksum."""
+"""Length of a packet without parameters."""
 MAX_PARAMS = 0xFF - 2 - 1
-"""Most parameters of a packet: LEN is one byte other than 0xFF, so that no packet passes for the end of a header."""
+"""Most parameters: LEN is a byte other than 0xFF."""
 BITS_PER_BYTE = 10
-"""Bits on the wire per byte: start bit, 8 data bits, no parity, 1 stop bit."""
+"""Start bit, 8 data bits, no parity, 1 stop bit."""
 
 
 class Instruction(IntEnum):
@@ -34,23 +34,6 @@ class Instruction(IntEnum):
     SYNC_WRITE = 0x83
 
 
-class ServoError(IntFlag):
-    """Bits of a status packet's error byte, and of the status register."""
-
-    VOLTAGE = 0x01
-    ENCODER = 0x02
-    HEAT = 0x04
-    CURRENT = 0x08
-    OVERLOAD = 0x20
-
-
-def describe_error(error: int) -> str:
-    """Return the names of an error byte's bits, such as "voltage, overload"; "" for none, unknown bits as numbers."""
-    names = [bit.name.lower() for bit in ServoError if error & bit and bit.name]
-    unknown = error & ~sum(ServoError)
-    return ", ".join([*names, *([f"bits 0x{unknown:02X}"] if unknown else [])])
-
-
 class Packet(NamedTuple):
     """Instruction or status packet with a right checksum."""
 
@@ -58,16 +41,13 @@ class Packet(NamedTuple):
     error_or_instruction: int
     params: bytes
 
-    def encode(self) -> bytes:
-        return build(self.id, self.error_or_instruction, self.params)
-
 
 def build(servo_id: int, error_or_instruction: int, params: bytes = b"") -> bytes:
     """Return a whole packet. Raises ValueError: the ID is not 0..254, or there are too many parameters."""
-    if not 0 <= servo_id <= BROADCAST_ID:
-        raise ValueError(f"servo id is {servo_id}; expected 0 to {MAX_ID}, or {BROADCAST_ID} for all")
-    if len(params) > MAX_PARAMS:
-        raise ValueError(f"a packet of {len(params)} parameters; expected at most {MAX_PARAMS}")
+    if not 0 <= servo_id <= BROADCAST_ID or len(params) > MAX_PARAMS:
+        raise ValueError(
+            f"servo id is {servo_id}, with {len(params)} parameters; expected 0 to 254, at most {MAX_PARAMS}"
+        )
     body = bytes((servo_id, len(params) + 2, error_or_instruction)) + params
     return HEADER + body + bytes((~sum(body) & 0xFF,))
 
@@ -90,17 +70,10 @@ def sync_read(ids: Sequence[int], address: int, n_bytes: int) -> bytes:
 
 
 def sync_write(address: int, blocks: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return a request that writes a block (id, data) of the same length into each servo at once; no servo answers."""
+    """Return a request that writes a block (id, data), all of one length, into each servo at once; no servo answers."""
     listed = list(blocks)
-    lengths = {len(data) for _, data in listed}
-    if len(lengths) != 1:
-        raise ValueError(f"a sync write of blocks of {sorted(lengths)} bytes; expected at least one, all of one length")
     payload = b"".join(bytes((servo_id,)) + data for servo_id, data in listed)
-    return build(BROADCAST_ID, Instruction.SYNC_WRITE, bytes((address, lengths.pop())) + payload)
-
-
-def status(servo_id: int, error: int = 0, params: bytes = b"") -> bytes:
-    return build(servo_id, error, params)
+    return build(BROADCAST_ID, Instruction.SYNC_WRITE, bytes((address, len(listed[0][1]))) + payload)
 
 
 def wire_time_s(n_bytes: int, baud: int) -> float:
@@ -119,9 +92,8 @@ class PacketParser:
     def __init__(self, max_params: int = MAX_PARAMS) -> None:
         self.max_params = max_params
         """Most parameters of an accepted packet, which limits the bytes that a damaged LEN can take in."""
-        self.n_noise_bytes = 0
-        """Bytes that belonged to no packet."""
-        self.n_bad_checksums = 0
+        self.garbled: list[int] = []
+        """IDs in the headers of packets with a wrong checksum."""
         self._buffer = b""
 
     def feed(self, data: bytes) -> list[Packet]:
@@ -138,33 +110,25 @@ class PacketParser:
     def _scan(self, final: bool) -> list[Packet]:
         buffer, end, start = self._buffer, len(self._buffer), 0
         packets: list[Packet] = []
-        while True:
-            found = buffer.find(HEADER, start)
-            if found < 0:  # a last FF may be the first half of a header
-                start = end - 1 if buffer.endswith(b"\xff") and end > start and not final else end
-                break
+        while (found := buffer.find(HEADER, start)) >= 0:
             start = found
             if end - found < 4:
-                if final:
-                    start = end
                 break
             n_params = buffer[found + 3] - 2
+            stop = found + OVERHEAD_BYTES + n_params
             if buffer[found + 2] == 0xFF or not 0 <= n_params <= self.max_params:
                 start += 1
-                continue
-            stop = found + OVERHEAD_BYTES + n_params
-            if stop > end:
+            elif stop > end:
                 if not final:
                     break
                 start += 1
-                continue
-            if (sum(buffer[found + 2 : stop]) & 0xFF) == 0xFF:
+            elif (sum(buffer[found + 2 : stop]) & 0xFF) == 0xFF:
                 packets.append(Packet(buffer[found + 2], buffer[found + 4], buffer[found + 5 : stop - 1]))
-                self.n_noise_bytes -= stop - found
                 start = stop
             else:
-                self.n_bad_checksums += 1
+                self.garbled.append(buffer[found + 2])
                 start += 1
-        self.n_noise_bytes += start
+        else:  # a last FF may be the first half of a header
+            start = end - 1 if buffer.endswith(b"\xff") and end > start else end
         self._buffer = buffer[start:]
         return packets

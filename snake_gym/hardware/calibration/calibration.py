@@ -2,8 +2,8 @@
 
 ``angle = direction * (steps - zero_steps) * 2 pi / steps_per_turn``, with the difference wrapped to half a turn, so
 that a servo whose counter has passed the end of its turn reads right (no joint of a snake turns by more than that). The
-file also holds the servos' settings at that time: for other servos, or other offsets, it is not valid. Joint 1 is at
-the tail; a positive angle bends the head-side link clockwise (phi_i = theta_i - theta_{i+1}).
+file also says what the servos held: for other servos, or other offsets, it is not valid. Joint 1 is at the
+tail; a positive angle bends the head-side link clockwise (phi_i = theta_i - theta_{i+1}).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,74 +24,84 @@ from snake_gym.config import ConfigError, Settings, build, near_path, write_atom
 from snake_gym.config.errors import show
 from snake_gym.config.files import read_file
 from snake_gym.config.settings import Angle, PositiveCount
+from snake_gym.hardware.bus.bus import BlockRead, ServoInfo
+from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
-from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import MAX_ID
-from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.robot.spec import FloatArray
 
-_POSITION_MODE, _WHOLE_RESOLUTION = 0, 1
-"""Required counts of ``mode`` and ``angle_resolution``; a higher resolution multiplies every motion."""
+_WHOLE_RESOLUTION = 1
+"""Required ``angle_resolution``: a higher one multiplies every motion."""
+IDENTITY = (
+    "model", "firmware_major", "firmware_minor", "homing_offset", "min_angle_limit", "max_angle_limit", "phase",
+    "angle_resolution",
+)  # fmt: skip
+"""Registers that tell another servo, or another zero or range."""
+SETUP = (
+    "mode", "position_p", "position_i", "position_d", "cw_dead_band", "ccw_dead_band", "max_torque", "max_temperature",
+    "min_voltage", "max_voltage", "unload_condition", "protection_current", "overcurrent_time", "protective_torque",
+    "protection_time", "overload_torque",
+)  # fmt: skip
+"""Registers for how a servo moves and what protects it."""
+Held = dict[str, int]
+"""Counts of ``IDENTITY`` and ``SETUP`` in one servo, by register name, as far as its family has them."""
 
 
-class ServoSettings(Settings):
-    """Stored settings of a servo on which its motion depends: counts of the registers of these names.
+class Servos(Protocol):
+    """What calibration needs of a servo bus: ``ServoBus``, or ``GuardedBus`` where servos are moved."""
 
-    They reveal a servo that was swapped, recentred, reset or set up otherwise since the calibration. A horn that was
-    remounted shows only in the joint's angle. A register that a family lacks counts as Feetech's default.
-    """
+    family: ServoFamily
+    baud: int
+    clock: Clock
 
-    model: int
-    firmware_major: int
-    firmware_minor: int
-    homing_offset: int
-    min_angle_limit: int
-    max_angle_limit: int
-    mode: int
-    phase: int
-    angle_resolution: int
+    def ping(self, servo_id: int) -> ServoInfo | None: ...
+    def read_block(self, ids: Sequence[int], *names: str) -> BlockRead: ...
+    def write_targets(self, ids: Sequence[int], position_steps: Sequence[int], speed: int = 0) -> bool: ...
+    def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool: ...
+    def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]: ...
 
-    def changes(self, found: ServoSettings) -> list[str]:
-        """Return the differences to a servo that holds ``found``, one line each, without the servo's name."""
-        now = asdict(found)
-        return [
-            f"the calibration says {name} {was}, the servo says {now[name]}: "
-            + (f"set it back to {was}" if name == "mode" else _AGAIN)
-            for name, was in asdict(self).items() if was != now[name]
-        ]  # fmt: skip
 
-    def faults(self, name: str, ends_steps: tuple[float, float] | None, turn: int) -> list[str]:
-        """Return reasons why the servo ``name`` could not move as told between two positions [steps of a ``turn``], or,
-        where they are None, between any."""
-        if self.mode != _POSITION_MODE:
-            return [f"{name} is in mode {self.mode}; expected {_POSITION_MODE}, position"]
-        if self.angle_resolution != _WHOLE_RESOLUTION:
-            return [f"{name} has angle_resolution {self.angle_resolution}; expected {_WHOLE_RESOLUTION}"]
-        low, high = self.min_angle_limit, self.max_angle_limit
-        if ends_steps is None or low == high == 0:  # it counts whole turns: no limits, no place where its counts jump
-            return []
-        least, most = min(ends_steps), max(ends_steps)
-        if least < -0.5 or most > turn - 0.5:
-            return [
-                f"{name}: its range passes the encoder's zero, across which it does not drive; expected a calibration "
-                "made with --recentre"
-            ]
-        if low > least + 1.0 or high < most - 1.0:
-            return [
-                f"{name} has angle limits {low} to {high}; expected at least {least:.0f} to {most:.0f}, between which "
-                "the joint is to move"
-            ]
+def changes(held: Held, found: Held, servo_id: int) -> list[str]:
+    """Return the differences of a servo that holds ``found`` to what it ``held`` when it was calibrated, one line each.
+    A horn that was remounted shows only in the joint's angle."""
+    return [
+        f"the calibration says {name} {was}, the servo says {found[name]}: "
+        + (_AGAIN if name in IDENTITY else f"set it back: register write {name} {was} --id {servo_id}")
+        for name, was in held.items() if found.get(name, was) != was
+    ]  # fmt: skip
+
+
+def faults(held: Held, name: str, ends_steps: tuple[float, float] | None, family: ServoFamily) -> list[str]:
+    """Return reasons why the servo ``name`` could not move as asked between two positions [steps], or, where they are
+    None, between any."""
+    mode, resolution = held.get("mode", family.position_mode), held.get("angle_resolution", _WHOLE_RESOLUTION)
+    if mode != family.position_mode:
+        return [f"{name} is in mode {mode}; expected {family.position_mode}, position"]
+    if resolution != _WHOLE_RESOLUTION:
+        return [f"{name} has angle_resolution {resolution}; expected {_WHOLE_RESOLUTION}"]
+    low, high = held.get("min_angle_limit", 0), held.get("max_angle_limit", 0)
+    if ends_steps is None or low == high == 0:  # it counts whole turns: no limits, no place where its counts jump
         return []
+    least, most = min(ends_steps), max(ends_steps)
+    if least < -0.5 or most > family.steps_per_turn - 0.5:
+        return [
+            f"{name}: its range passes the encoder's zero, across which it does not drive; expected a calibration "
+            "made with --recentre"
+        ]
+    if low > least + 1.0 or high < most - 1.0:
+        return [
+            f"{name} has angle limits {low} to {high}; expected at least {least:.0f} to {most:.0f}, between which "
+            "the joint is to move"
+        ]
+    return []
 
 
-def read_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings | None]:
-    """Return the settings of each servo by ID, or None if it does not answer."""
-    names = list(ServoSettings.__dataclass_fields__)
+def read_held(bus: Servos, ids: Sequence[int]) -> dict[int, Held | None]:
+    """Return what each servo holds, by ID; None if it does not answer."""
+    names = [name for name in (*IDENTITY, *SETUP) if name in bus.family.by_name]
     found = bus.read_block(ids, *names).values
     return {
-        one: None if told is None else
-        ServoSettings(**{name: told.get(name, FEETECH.register(name).default) for name in names})
-        for one, told in found.items()
+        one: None if values is None else {name: values[name] for name in names} for one, values in found.items()
     }  # fmt: skip
 
 
@@ -108,8 +118,8 @@ class JointCalibration(Settings):
     low_rad: Angle
     high_rad: Angle
     """Least and largest joint angle that may be asked for."""
-    held: ServoSettings | None = None
-    """Settings of the servo when it was calibrated; None: they are not compared."""
+    held: Held | None = None
+    """What the servo held when it was calibrated; None: it is not compared."""
 
     def check(self) -> None:
         if self.direction not in (1, -1):
@@ -198,6 +208,14 @@ class Calibration(Settings):
         turns = np.rint((np.asarray(near_steps, dtype=np.float64) - wanted) / self.steps_per_turn)
         return (wanted + turns * self.steps_per_turn).astype(np.int64)
 
+    def within(self, limit_rad: float) -> Calibration:
+        """Return this calibration with ranges no wider than +-``limit_rad`` [rad]."""
+        joints = tuple(
+            replace(joint, low_rad=max(joint.low_rad, -limit_rad), high_rad=min(joint.high_rad, limit_rad))
+            for joint in self.joints
+        )
+        return replace(self, joints=joints)
+
     def save(self, path: str | Path) -> None:
         """Write the file, atomically."""
         write_atomic(path, json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n")
@@ -213,7 +231,7 @@ def straight_chain(ids: Sequence[int], limit_rad: float, model: str = "STS3215")
 def load_calibration(path: str | Path) -> Calibration:
     """Read a file that ``save`` wrote. Raises ConfigError that names the fault."""
     try:
-        told: Any = json.loads(read_file(path))
+        content: Any = json.loads(read_file(path))
     except FileNotFoundError:
         guess = near_path(path, (".json",))
         advice = f"did you mean {str(guess)!r}?" if guess else "make it: python -m snake_gym.hardware calibrate"
@@ -222,11 +240,11 @@ def load_calibration(path: str | Path) -> Calibration:
         raise ConfigError(
             f"calibration {path} cannot be read: {error}; expected the JSON that calibrate writes"
         ) from None
-    number = told.pop("format", None) if isinstance(told, dict) else None
+    number = content.pop("format", None) if isinstance(content, dict) else None
     if number != FORMAT:
         raise ConfigError(f"calibration {path} is in format {show(number)}; expected {FORMAT}: {_AGAIN}")
     try:
-        calibration = build(Calibration, told)
+        calibration = build(Calibration, content)
     except ConfigError as error:
         raise ConfigError(f"calibration {path}: {error}") from None
     unknown = [str(joint.servo_id) for joint in calibration.joints if joint.held is None]

@@ -1,6 +1,6 @@
 """Calibration procedures: find servos, assign IDs, and measure direction, zero and range of each joint.
 
-Procedures work on a ``ServoBus`` and put questions to a person, or a test, through functions. While one moves a joint,
+Procedures work on a ``Bus`` and put questions to a person, or a test, through functions. While one moves a joint,
 it calls ``interrupted`` between bus exchanges, which returns a reason to stop, or None to go on. However it ends,
 torque-off is repeated until the servo confirms it, or patience has run out.
 
@@ -10,13 +10,13 @@ Sign: seen towards the head, a positive joint angle bends the robot to the right
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Literal, NamedTuple, TypeVar
 
+from snake_gym.hardware.bus.bus import Bus, ServoInfo, say_twins, set_lock
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
-from snake_gym.hardware.bus.servo_bus import ServoBus, ServoInfo
-from snake_gym.hardware.calibration.calibration import ServoSettings, read_settings
+from snake_gym.hardware.calibration.calibration import Held, Servos, faults, read_held
 
 _T = TypeVar("_T")
 _MARGIN_STEPS = 16  # a range that comes so near to the encoder's zero counts as passing it
@@ -40,7 +40,7 @@ class FoundServo(NamedTuple):
     temperature_c: float
 
 
-def scan(open_bus: Callable[[int], ServoBus], bauds: Iterable[int], ids: Sequence[int]) -> list[FoundServo]:
+def scan(open_bus: Callable[[int], Bus], bauds: Iterable[int], ids: Sequence[int]) -> list[FoundServo]:
     """Return all servos that answer a ping, at each of ``bauds``; ``open_bus`` opens the bus at a baud rate."""
     found: list[FoundServo] = []
     for baud in bauds:
@@ -52,7 +52,7 @@ def scan(open_bus: Callable[[int], ServoBus], bauds: Iterable[int], ids: Sequenc
     return found
 
 
-def _look_at(bus: ServoBus, baud: int, info: ServoInfo) -> FoundServo:
+def _look_at(bus: Bus, baud: int, info: ServoInfo) -> FoundServo:
     values = bus.read_block([info.id], "present_position", "present_temperature").values[info.id]
     if values is None:
         return FoundServo(baud, info, None, math.nan, math.nan)
@@ -60,7 +60,7 @@ def _look_at(bus: ServoBus, baud: int, info: ServoInfo) -> FoundServo:
     return FoundServo(baud, info, values["present_position"], volts, float(values["present_temperature"]))
 
 
-def change_id(bus: ServoBus, old: int, new: int) -> None:
+def change_id(bus: Bus, old: int, new: int) -> None:
     """Change the ID of the only servo with ``old`` to ``new``, permanently; new servos all have 1, so connect them
     singly. Raises ProcedureError: no servo has the old ID, the new one is taken, or the servo does not accept it."""
     if not (0 <= old <= 253 and 0 <= new <= 253) or old == new:
@@ -69,17 +69,20 @@ def change_id(bus: ServoBus, old: int, new: int) -> None:
         raise ProcedureError(f"id {new} is taken already; expected a free one")
     # A late answer to that ping must not pass for what the servo says under its new ID.
     bus.clock.sleep(_QUIET_S)
-    if bus.ping(old) is None:
-        raise ProcedureError(f"no single servo answers as {old}; expected one, alone if it is new from the factory")
+    info = bus.ping(old)
+    if info is None:
+        raise ProcedureError(f"no servo answers as {old}; look at power and cable")
+    if info.ambiguous:
+        raise ProcedureError(say_twins(old))
     _let_go(bus, old, "its id was not changed")
     holder = old
     try:
-        if not bus.write_register(old, "lock", 0):
+        if not set_lock(bus, old, False):
             raise ProcedureError(f"servo {old} does not unlock its memory; its id was not changed")
         if bus.write_register(old, "id", new) and bus.ping(new) is not None:
             holder = new
     finally:
-        locked = bus.write_register(holder, "lock", 1)
+        locked = set_lock(bus, holder, True)
     if holder == old:
         raise ProcedureError(f"servo {old} does not take the id {new}")
     if not locked:
@@ -88,49 +91,49 @@ def change_id(bus: ServoBus, old: int, new: int) -> None:
         raise ProcedureError(f"a second servo answers as {old}; both had that id: connect them one by one")
 
 
-def _let_go(bus: ServoBus, servo_id: int, consequence: str) -> None:
+def _let_go(bus: Servos, servo_id: int, consequence: str) -> None:
     if not bus.torque([servo_id], False)[servo_id]:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off; {consequence}")
 
 
-def set_register(bus: ServoBus, servo_id: int, name: str, value: int) -> None:
+def set_register(bus: Bus, servo_id: int, name: str, value: int) -> None:
     """Set a register of a limp servo, permanently if it is a stored one. Raises ProcedureError: the servo does not
     switch its torque off, or does not hold the value afterwards; ValueError, ConfigError: no value to be written."""
     bus.family.encode(name, value)
     _let_go(bus, servo_id, f"{name} was not written")
     is_stored = bus.family.register(name).address < bus.family.eeprom_end
-    if is_stored and not bus.write_register(servo_id, "lock", 0):
+    if is_stored and not set_lock(bus, servo_id, False):
         raise ProcedureError(f"servo {servo_id} does not unlock its memory; {name} was not written")
     try:
         bus.write_register(servo_id, name, value)
     finally:
-        is_locked = not is_stored or bus.write_register(servo_id, "lock", 1)
-    told = _all_of(bus.read_block([servo_id], name).values)[servo_id]
-    if told[name] != value:
-        raise ProcedureError(f"servo {servo_id} holds {told[name]} in {name} after {value} was written")
+        is_locked = not is_stored or set_lock(bus, servo_id, True)
+    held = _all_of(bus.read_block([servo_id], name).values)[servo_id][name]
+    if held != value:
+        raise ProcedureError(f"servo {servo_id} holds {held} in {name} after {value} was written")
     if not is_locked:
         raise ProcedureError(f"servo {servo_id} holds {value} in {name} but does not lock its memory; try once more")
 
 
-def read_positions(bus: ServoBus, ids: Sequence[int]) -> dict[int, int]:
+def read_positions(bus: Servos, ids: Sequence[int]) -> dict[int, int]:
     """Return present positions [steps] by ID; servos that are silent are asked again for a moment, as answers come
     too late on a busy computer. Raises ProcedureError naming those that do not answer."""
     found = dict(bus.read_block(ids, "present_position").values)
     for _ in range(_READINGS):
-        if silent := [one for one, told in found.items() if told is None]:
+        if silent := [one for one, values in found.items() if values is None]:
             found |= bus.read_block(silent, "present_position").values
-    return {one: told["present_position"] for one, told in _all_of(found).items()}
+    return {one: values["present_position"] for one, values in _all_of(found).items()}
 
 
 def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
     """Return the values of all servos by ID. Raises ProcedureError naming servos that do not answer."""
-    silent = [str(one) for one, told in found.items() if told is None]
+    silent = [str(one) for one, values in found.items() if values is None]
     if silent:
         raise ProcedureError(f"servos {', '.join(silent)} do not answer; look at their ids and cables")
-    return {one: told for one, told in found.items() if told is not None}
+    return {one: values for one, values in found.items() if values is not None}
 
 
-def recentre(bus: ServoBus, servo_id: int) -> int:
+def recentre(bus: Servos, servo_id: int) -> int:
     """Make the present position the middle one, permanently: no servo drives a joint across its encoder's zero. Return
     the new reading [steps]. Raises ProcedureError."""
     code, middle = bus.family.recentre_code, bus.family.middle
@@ -140,23 +143,22 @@ def recentre(bus: ServoBus, servo_id: int) -> int:
     # Not acknowledged: the register holds 0 afterwards, whatever was written.
     bus.write_register(servo_id, "torque_enable", code, acknowledged=False)
     bus.clock.sleep(0.05)
+    _let_go(bus, servo_id, "it was recentred")
     position = read_positions(bus, [servo_id])[servo_id]
     if abs(position - middle) > _MARGIN_STEPS:
         raise ProcedureError(f"servo {servo_id} reads {position} after it was recentred; expected about {middle}")
     return position
 
 
-@contextmanager
-def limp(bus: ServoBus, ids: Sequence[int]) -> Iterator[None]:
-    """Switch the torque off for the block and the time after it. Raises ProcedureError if it stays on."""
+def make_limp(bus: Servos, ids: Sequence[int]) -> None:
+    """Switch the torque off. Raises ProcedureError if it stays on."""
     on = [str(one) for one, known in bus.torque(ids, False).items() if not known]
     if on:
         raise ProcedureError(f"servos {', '.join(on)} do not switch their torque off; nobody may touch them")
-    yield
 
 
 def watch_range(
-    bus: ServoBus, ids: Sequence[int], until: Callable[[Mapping[int, float]], bool]
+    bus: Servos, ids: Sequence[int], until: Callable[[Mapping[int, float]], bool]
 ) -> dict[int, tuple[int, int]]:
     """Return the range of each limp joint while it is moved by hand: least and largest position [steps], by ID.
 
@@ -170,10 +172,10 @@ def watch_range(
     ranges = {one: (at, at) for one, at in last.items()}
     while not until({one: bus.family.angle(high - low) for one, (low, high) in ranges.items()}):
         bus.clock.sleep(0.05)
-        for one, told in bus.read_block(ids, "present_position").values.items():
-            if told is None:
+        for one, values in bus.read_block(ids, "present_position").values.items():
+            if values is None:
                 continue
-            at = bus.family.nearest_turn(told["present_position"], last[one])
+            at = bus.family.nearest_turn(values["present_position"], last[one])
             if abs(at - last[one]) <= fastest:
                 last[one] = at
                 low, high = ranges[one]
@@ -191,8 +193,8 @@ def joint_range(
     ends = sorted(direction * family.angle(at - turns - zero_steps) for at in range_steps)
     low, high = ends[0] + margin_rad, ends[1] - margin_rad
     if not low < 0.0 < high:
-        told = f"{math.degrees(ends[0]):.1f} to {math.degrees(ends[1]):.1f} degrees"
-        raise ProcedureError(f"it was moved from {told}; expected to both sides of straight, beyond the margin")
+        way = f"{math.degrees(ends[0]):.1f} to {math.degrees(ends[1]):.1f} degrees"
+        raise ProcedureError(f"it was moved from {way}; expected to both sides of straight, beyond the margin")
     return max(low, -math.pi), min(high, math.pi)
 
 
@@ -203,12 +205,12 @@ def passes_encoder_zero(family: ServoFamily, zero_steps: int, low_rad: float, hi
 
 
 def limited_range(
-    servo_id: int, held: ServoSettings, family: ServoFamily, zero_steps: int, direction: int,
+    servo_id: int, held: Held, family: ServoFamily, zero_steps: int, direction: int,
     angles: tuple[float, float],
 ) -> tuple[float, float]:  # fmt: skip
     """Return the part of a joint's range [rad] that the angle limits of its servo allow. Raises ProcedureError if they
     leave no room on both sides of straight."""
-    low, high = held.min_angle_limit, held.max_angle_limit
+    low, high = held.get("min_angle_limit", 0), held.get("max_angle_limit", 0)
     if low == high == 0:  # none
         return angles
     limits = sorted(direction * family.angle(end - zero_steps) for end in (low, high))
@@ -221,12 +223,12 @@ def limited_range(
     return least, most
 
 
-def held_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings]:
-    """Return the settings of each servo by ID. Raises ProcedureError naming servos that do not answer."""
-    return _all_of(read_settings(bus, ids))
+def held_by(bus: Servos, ids: Sequence[int]) -> dict[int, Held]:
+    """Return what each servo holds, by ID. Raises ProcedureError naming servos that do not answer."""
+    return _all_of(read_held(bus, ids))
 
 
-def common_model(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
+def common_model(bus: Servos, ids: Sequence[int], kind: str | None) -> str:
     """Return the name of the servos' model, from ``kind`` or their answers. Raises ProcedureError if they differ."""
     family = bus.family
     expected = None if kind is None else family_of_model(kind)[1]
@@ -235,10 +237,10 @@ def common_model(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
         info = bus.ping(servo_id)
         if info is None:
             raise ProcedureError(f"servo {servo_id} does not answer; see who does with scan")
-        told, possible = family.model_of(info.model), family.models_of(info.model)
+        said, possible = family.model_of(info.model), family.models_of(info.model)
         if expected is not None and expected.name not in possible and (possible or expected.number is not None):
-            raise ProcedureError(f"servo {servo_id} says it is {told}; expected {expected.name}")
-        names.add(told if expected is None else expected.name)
+            raise ProcedureError(f"servo {servo_id} says it is {said}; expected {expected.name}")
+        names.add(said if expected is None else expected.name)
     if len(names) > 1:
         raise ProcedureError(f"the servos are of several types: {', '.join(sorted(names))}; expected one")
     name = names.pop()
@@ -253,7 +255,7 @@ Side = Literal["right", "left", "unseen"]
 
 _SETTLE_S = 0.02
 _STRAY_RAD = math.radians(5.0)
-"""Distance from its way beyond which a joint does not do what it is told."""
+"""Distance from its way beyond which a joint is let go."""
 
 
 class StoppedError(ProcedureError):
@@ -282,14 +284,10 @@ class Wiggle(NamedTuple):
 
 
 def wiggle(
-    bus: ServoBus,
-    servo_id: int,
-    amplitude_rad: float = math.radians(6.0),
-    torque: float = 0.25,
-    speed_rad_s: float = 0.5,
-    at_the_end: Callable[[], None] | None = None,
+    bus: Servos, servo_id: int, amplitude_rad: float = math.radians(6.0), torque: float = 0.25,
+    speed_rad_s: float = 0.5, at_the_end: Callable[[], None] = lambda: None,
     interrupted: Callable[[], str | None] = never,
-) -> Wiggle:
+) -> Wiggle:  # fmt: skip
     """Move one joint by ``amplitude_rad`` [rad] in the direction of growing counts (negative: falling), and back.
 
     If that would pass the encoder's zero or the servo's limits, it moves the other way. A servo whose settings would
@@ -306,52 +304,40 @@ def wiggle(
     step = _free_way(bus, servo_id, start, family.steps(amplitude_rad))
     speed, full = max(1, round(speed_rad_s / family.scale("goal_speed"))), family.full_count("torque_limit")
     patience_s = 1.5 * abs(family.angle(step)) / speed_rad_s + 0.6
-    told = bus.read_block([servo_id], "torque_limit").values[servo_id]
-    before = full if told is None else told["torque_limit"]
+    values = bus.read_block([servo_id], "torque_limit").values[servo_id]
+    before = full if values is None else values["torque_limit"]
     largest = 0.0
     try:
         if not bus.write_register(servo_id, "torque_limit", round(full * torque)):
             raise ProcedureError(f"servo {servo_id} does not take a torque limit; it was not moved")
-        positions = []
+        positions: list[int] = []
         for goal in (start, start + step, start):
             _raise_if_interrupted(interrupted)
-            bus.write_targets([servo_id], [goal], speed)  # the goal switches the torque on
+            bus.write_targets([servo_id], [goal], speed)
+            if not positions:
+                bus.torque([servo_id], True)
             position, load = _await(bus, servo_id, goal, (start, step), patience_s, interrupted)
             largest = max(largest, load)
             positions.append(position)
-            if goal != start and at_the_end is not None:
+            if goal != start:
                 at_the_end()
     finally:
-        left = switch_off(bus, [servo_id])
+        is_off = bus.torque([servo_id], False)[servo_id]
         bus.write_register(servo_id, "torque_limit", before)
-    if left:
+    if not is_off:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off: use the hardware stop")
     moved, returned = (family.angle(family.wrap(position - start)) for position in positions[1:])
     return Wiggle(moved, returned, largest)
 
 
-def _free_way(bus: ServoBus, servo_id: int, start: int, step: int) -> int:
+def _free_way(bus: Servos, servo_id: int, start: int, step: int) -> int:
     """Return ``step`` with the sign of a direction that the servo can take. Raises ProcedureError if there is none."""
-    held = held_settings(bus, [servo_id])[servo_id]
-    ways = {
-        way: held.faults(f"servo {servo_id}", (start, start + way), bus.family.steps_per_turn) for way in (step, -step)
-    }
-    for way, faults in ways.items():
-        if not faults:
+    held = held_by(bus, [servo_id])[servo_id]
+    ways = {way: faults(held, f"servo {servo_id}", (start, start + way), bus.family) for way in (step, -step)}
+    for way, wrong in ways.items():
+        if not wrong:
             return way
     raise ProcedureError(f"{ways[step][0]}; it was not moved")
-
-
-def switch_off(bus: ServoBus, ids: Sequence[int], patience_s: float = 2.0) -> list[int]:
-    """Switch the torque off until all servos confirm it or patience has run out. Return IDs of those that do not."""
-    give_up, left = bus.clock.now() + patience_s, list(ids)
-    while left:
-        off = bus.torque(left, False)
-        left = [one for one in left if not off[one]]
-        if not left or bus.clock.now() >= give_up:
-            break
-        bus.clock.sleep(_SETTLE_S)
-    return left
 
 
 def _raise_if_interrupted(interrupted: Callable[[], str | None]) -> None:
@@ -361,13 +347,9 @@ def _raise_if_interrupted(interrupted: Callable[[], str | None]) -> None:
 
 
 def _await(
-    bus: ServoBus,
-    servo_id: int,
-    goal: int,
-    way: tuple[int, int],
-    patience_s: float,
+    bus: Servos, servo_id: int, goal: int, way: tuple[int, int], patience_s: float,
     interrupted: Callable[[], str | None],
-) -> tuple[int, float]:
+) -> tuple[int, float]:  # fmt: skip
     """Return the position at the goal, or when patience has run out, and the largest load until then. Raises
     ProcedureError: no answer came, or the joint left its ``way``, the wiggle's start and distance [steps]."""
     family = bus.family
@@ -395,22 +377,19 @@ def _await(
 
 
 def find_direction(
-    bus: ServoBus,
-    servo_id: int,
-    look: Callable[[int], Side],
-    amplitude_rad: float = math.radians(6.0),
-    torque: float = 0.25,
-    interrupted: Callable[[], str | None] = never,
-) -> int:
-    """Return 1 if the servo's counts grow as the joint bends to the right, else -1.
+    bus: Servos, servo_id: int, look: Callable[[int], Side | None], amplitude_rad: float = math.radians(6.0),
+    torque: float = 0.25, interrupted: Callable[[], str | None] = never,
+) -> int | None:  # fmt: skip
+    """Return 1 if the servo's counts grow as the joint bends to the right, -1 if to the left, None if nobody looked.
 
     Args:
-        look: called with the servo's ID while the joint holds its far end; returns the side to which it bent.
+        look: called with the servo's ID while the joint holds its far end; returns the side to which it bent, or None
+            if nobody answers.
 
     Raises ProcedureError: the joint does not move, nobody saw it move, or as ``wiggle``.
     """
     for _ in range(_ATTEMPTS):
-        answers: list[Side] = []
+        answers: list[Side | None] = []
         done = wiggle(
             bus, servo_id, amplitude_rad, torque,
             at_the_end=lambda heard=answers: heard.append(look(servo_id)),  # type: ignore[misc]
@@ -418,15 +397,16 @@ def find_direction(
         )  # fmt: skip
         if not done.moved:
             torque = min(1.0, 1.6 * torque)
-            continue
-        if answers[0] != "unseen":
+        elif answers[0] is None:
+            return None
+        elif answers[0] != "unseen":
             return (1 if answers[0] == "right" else -1) * (1 if done.moved_rad > 0.0 else -1)
     raise ProcedureError(
         f"servo {servo_id} was not seen to move in {_ATTEMPTS} attempts; is its joint blocked, or loaded?"
     )
 
 
-def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, new: int) -> None:
+def change_baud(open_bus: Callable[[int], Bus], servo_id: int, old: int, new: int) -> None:
     """Set the servo from ``old`` to ``new`` [baud]; ``open_bus`` opens the bus at a baud rate.
 
     The servo changes at once, so it cannot acknowledge: it is looked for at the new rate and, if it is not there, at
@@ -437,7 +417,7 @@ def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, ne
     """
     for attempt in range(_ATTEMPTS):
         with closing(open_bus(old)) as bus:
-            rates = bus.family.safe_bauds
+            rates = bus.family.baud_rates
             if new not in rates or old == new:
                 others = [rate for rate in rates if rate != old]
                 near = min(others, key=lambda rate: abs(rate - new), default=old)
@@ -458,15 +438,15 @@ def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, ne
     )
 
 
-def _tell(bus: ServoBus, servo_id: int, new: int) -> None:
+def _tell(bus: Bus, servo_id: int, new: int) -> None:
     _let_go(bus, servo_id, "its baud rate was not changed")
-    if not bus.write_register(servo_id, "lock", 0):
-        bus.write_register(servo_id, "lock", 1)
+    if not set_lock(bus, servo_id, False):
+        set_lock(bus, servo_id, True)
         raise ProcedureError(f"servo {servo_id} does not unlock its memory; its baud rate was not changed")
-    bus.write_register(servo_id, "baud_rate", bus.family.safe_bauds.index(new), acknowledged=False)
+    bus.write_register(servo_id, "baud_rate", bus.family.baud_rates.index(new), acknowledged=False)
 
 
-def _lock(open_bus: Callable[[int], ServoBus], servo_id: int, baud: int) -> bool:
+def _lock(open_bus: Callable[[int], Bus], servo_id: int, baud: int) -> bool:
     """Lock the servo's memory. Return False if it does not answer at this rate."""
     with closing(open_bus(baud)) as bus:
-        return bus.ping(servo_id) is not None and bus.write_register(servo_id, "lock", 1)
+        return bus.ping(servo_id) is not None and set_lock(bus, servo_id, True)

@@ -13,22 +13,21 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Literal
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.bus.servo_bus import ServoBus
-from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration
+from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration, Servos, faults
 from snake_gym.hardware.calibration.procedures import (
     ProcedureError,
     Side,
     StoppedError,
     common_model,
     find_direction,
-    held_settings,
+    held_by,
     joint_range,
     limited_range,
-    limp,
+    make_limp,
     never,
     passes_encoder_zero,
     read_positions,
@@ -39,12 +38,10 @@ from snake_gym.hardware.commands.options import (
     add_bus,
     add_latch,
     add_motion,
-    bus_port,
     check_motion,
     check_new_file,
+    guarded_bus,
     id_list,
-    stop_of,
-    supervised,
 )
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.robot.key_watch import STOP_KEYS, KeyWatch, standard_input
@@ -52,6 +49,8 @@ from snake_gym.hardware.robot.key_watch import STOP_KEYS, KeyWatch, standard_inp
 Recentring = Literal["auto", "always", "never"]
 
 STOP_ANSWERS = tuple(STOP_KEYS.decode())
+HOLD_S = 30.0
+"""Longest time for which a joint holds its wiggle and waits for an answer [s]."""
 _LOOK_S = 0.02
 _NOBODY = "calibrate asks questions, and standard input has ended; run it on a terminal"
 
@@ -63,22 +62,16 @@ class Person:
 
     Args:
         stop: emergency stop that these keys trip; while it is tripped a question ends.
-        source: file descriptor of the keyboard; None: standard input.
         interrupted: called while a question waits; returns a reason to end it, or None.
-        moving: makes a context in which a joint moves.
+        source: file descriptor of the keyboard; None: standard input.
 
-    Raises:
-        ConfigError: there is no standard input, or (from its methods) no more.
+    Raises ConfigError: there is no standard input, or (from its methods) no more.
     """
 
     def __init__(
-        self,
-        stop: EmergencyStop,
-        source: int | None = None,
-        interrupted: Callable[[], str | None] = never,
-        moving: Callable[[], AbstractContextManager[None]] = nullcontext,
+        self, stop: EmergencyStop, interrupted: Callable[[], str | None] = never, source: int | None = None
     ) -> None:
-        self._stop, self._interrupted, self._moving = stop, interrupted, moving
+        self._stop, self._interrupted = stop, interrupted
         self._source = standard_input() if source is None else source
         if self._source < 0:
             raise ConfigError(_NOBODY)
@@ -92,15 +85,21 @@ class Person:
         """Ask for the limp robot to be laid straight, and wait for that."""
         self._ask("Lay the robot straight; the servos are limp. Then press Enter: ")
 
-    def look(self, joint: int, servo_id: int) -> Side:
-        """Ask to which side joint ``joint`` (from 1 at the tail) has just bent."""
+    def look(self, joint: int, servo_id: int) -> Side | None:
+        """Ask to which side joint ``joint`` (from 1 at the tail) has just bent. Return None after half a minute."""
         question = f"joint {joint} (servo {servo_id}) holds its wiggle: seen towards the head, is it bent to the\n"
         question += "  right (r), to the left (l), or was there nothing to see (n)? (q: stop)\n"
         question += "  A joint that bends up and down: is what lies behind it lower (d) or higher (u)? "
         sides: dict[str, Side] = {"r": "right", "l": "left", "d": "right", "u": "left", "n": "unseen"}
-        while (answer := self._ask(question).strip().lower()[:1]) not in sides:
-            pass
-        return sides[answer]
+        give_up_s = time.monotonic() + HOLD_S
+        while (answer := self._ask(question, give_up_s)) is not None:
+            if answer.strip().lower()[:1] in sides:
+                return sides[answer.strip().lower()[:1]]
+        return None
+
+    def come_back(self, joint: int, servo_id: int) -> None:
+        """Say that a joint was let go since nobody looked, and wait for somebody."""
+        self._ask(f"\njoint {joint} (servo {servo_id}) was let go after {HOLD_S:g} s. Press Enter to see it again: ")
 
     def moved_to_stops(self, widths_rad: Mapping[int, float]) -> bool:
         """Return True once all joints have been moved to both stops; called again and again."""
@@ -115,32 +114,35 @@ class Person:
     def watching(self) -> Iterator[None]:
         """Open a context in which a joint moves and a key may stop it."""
         if not os.isatty(self._source):  # keys come from a terminal only
-            with self._moving():
-                yield
+            yield
             return
-        with KeyWatch(self._stop, self._source) as self._keys, self._moving():
+        with KeyWatch(self._stop, self._source) as self._keys:
             yield
         self._keys = None
 
-    def _ask(self, question: str) -> str:
-        """Return the answer, without its end of line. Raises StoppedError as soon as somebody stops the robot."""
+    def _ask(self, question: str, give_up_s: float = math.inf) -> str | None:
+        """Return the answer, without its end of line, or None after ``give_up_s`` [s, monotonic clock]. Raises
+        StoppedError as soon as somebody stops the robot."""
         print(question, end="", flush=True)
         with nullcontext() if self._keys is None else self._keys.paused():
-            while (answer := self._heard(_LOOK_S)) is None:
+            while (answer := self._heard(_LOOK_S)) is None and time.monotonic() < give_up_s:
                 pass
         return answer
 
     def _heard(self, wait_s: float) -> str | None:
         """Return an answer that comes within ``wait_s`` [s]. Raises StoppedError if it, or anything else, is a stop."""
+        answer, is_over = None, False
         try:
             answer = self._lines.next(wait_s)
         except EOFError:
-            raise ConfigError(_NOBODY) from None
+            is_over = True
         if answer is not None and answer in STOP_ANSWERS:
             self._stop.trip("a key was pressed")
         reason = self._stop.reason if self._stop.tripped else self._interrupted()
         if reason is not None:
             raise StoppedError(f"stopped: {reason}")
+        if is_over:
+            raise ConfigError(_NOBODY)
         return answer
 
 
@@ -187,15 +189,12 @@ def run(options: argparse.Namespace) -> int:
     if not 0.0 <= options.margin <= 20.0:
         raise ConfigError(f"--margin is {options.margin:g}; expected 0 to 20 degrees")
     check_new_file(options.out)
-    stop = stop_of(options)
     try:
-        watched = supervised(bus_port(options), options.ids, stop, "calibrate", options.heartbeat)
-        with watched as (bus, _, interrupted, moving):
-            guide = Person(stop, interrupted=interrupted, moving=moving)
+        with guarded_bus(options, "calibrate") as (bus, stop):
             calibration = calibrate(
-                bus, options.ids, guide, options.model, math.radians(options.degrees), options.torque,
-                None if options.limit is None else math.radians(options.limit),
-                math.radians(options.margin), options.recentre, interrupted=interrupted,
+                bus, options.ids, Person(stop, bus.interrupted), options.model, math.radians(options.degrees),
+                options.torque, None if options.limit is None else math.radians(options.limit),
+                math.radians(options.margin), options.recentre, interrupted=bus.interrupted,
             )  # fmt: skip
     except StoppedError as error:
         print(f"\n{error}")
@@ -209,7 +208,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def calibrate(
-    bus: ServoBus, ids: Sequence[int], guide: Person, kind: str | None = None,
+    bus: Servos, ids: Sequence[int], guide: Person, kind: str | None = None,
     amplitude_rad: float = math.radians(6.0), torque: float = 0.25, limit_rad: float | None = None,
     margin_rad: float = math.radians(3.0), recentring: Recentring = "auto",
     interrupted: Callable[[], str | None] = never,
@@ -225,65 +224,89 @@ def calibrate(
     Raises ProcedureError, which names the servo and its fault.
     """
     family, name = bus.family, common_model(bus, ids, kind)
-    for one, found in held_settings(bus, ids).items():
-        for fault in found.faults(f"servo {one}", None, family.steps_per_turn):
+    for one, held in held_by(bus, ids).items():
+        for fault in faults(held, f"servo {one}", None, family):
             raise ProcedureError(fault)
-    with limp(bus, ids):
-        guide.straighten()
-        zeros = read_positions(bus, ids)
-        span = math.radians(100.0) if limit_rad is None else limit_rad
-        for servo_id in ids:
-            passes = passes_encoder_zero(family, zeros[servo_id], -span, span, 1)
-            if recentring == "always" or (recentring == "auto" and passes):
-                zeros[servo_id] = recentre(bus, servo_id)
-                guide.say(f"servo {servo_id}: the straight position is the middle of its range now")
-        for one, found in held_settings(bus, ids).items():
-            if not passes_encoder_zero(family, zeros[one], -span, span, 1):
-                limited_range(one, found, family, zeros[one], 1, (-span, span))
-    directions = {}
-    for joint, servo_id in enumerate(ids, start=1):
-        with guide.watching():
-            directions[servo_id] = find_direction(
-                bus, servo_id, lambda one, joint=joint: guide.look(joint, one),  # type: ignore[misc]
-                amplitude_rad, torque, interrupted=interrupted,
-            )  # fmt: skip
+    make_limp(bus, ids)
+    guide.straighten()
+    zeros = read_positions(bus, ids)
+    span = math.radians(100.0) if limit_rad is None else limit_rad
+    for servo_id in ids:
+        passes = passes_encoder_zero(family, zeros[servo_id], -span, span, 1)
+        if recentring == "always" or (recentring == "auto" and passes):
+            zeros[servo_id] = recentre(bus, servo_id)
+            guide.say(f"servo {servo_id}: the straight position is the middle of its range now")
+    for one, held in held_by(bus, ids).items():
+        if not passes_encoder_zero(family, zeros[one], -span, span, 1):
+            limited_range(one, held, family, zeros[one], 1, (-span, span))
+    directions = {
+        servo_id: _direction(bus, joint, servo_id, guide, amplitude_rad, torque, interrupted)
+        for joint, servo_id in enumerate(ids, start=1)
+    }
+    for line in odd_ones_out(directions):
+        guide.say(line)
     if limit_rad is None:
         ranges = _ranges_by_hand(bus, ids, guide, zeros, directions, margin_rad)
     else:
         ranges = dict.fromkeys(ids, (-limit_rad, limit_rad))
-    held = held_settings(bus, ids)
-    for one in ids:
+    holds = held_by(bus, ids)
+    for one, held in holds.items():
         if passes_encoder_zero(family, zeros[one], *ranges[one], directions[one]):
             guide.say(f"servo {one}: its range passes the encoder's zero, where it cannot be driven; recentre it")
             continue
-        left = limited_range(one, held[one], family, zeros[one], directions[one], ranges[one])
+        left = limited_range(one, held, family, zeros[one], directions[one], ranges[one])
         if left != ranges[one]:
             low, high = (math.degrees(angle) for angle in left)
-            limits = f"{held[one].min_angle_limit} to {held[one].max_angle_limit}"
+            limits = f"{held['min_angle_limit']} to {held['max_angle_limit']}"
             guide.say(f"servo {one} holds angle limits {limits}: its range is cut to {low:+.1f} to {high:+.1f} degrees")
             ranges[one] = left
     turn = family.steps_per_turn  # a servo without angle limits counts on beyond it
-    joints = [JointCalibration(one, directions[one], zeros[one] % turn, *ranges[one], held[one]) for one in ids]
+    joints = [JointCalibration(one, directions[one], zeros[one] % turn, *ranges[one], holds[one]) for one in ids]
     return Calibration(tuple(joints), name, family.steps_per_turn, time.strftime("%Y-%m-%d"))
 
 
+def _direction(
+    bus: Servos, joint: int, servo_id: int, guide: Person, amplitude_rad: float, torque: float,
+    interrupted: Callable[[], str | None],
+) -> int:  # fmt: skip
+    """Return the direction of joint ``joint`` (from 1), which wiggles until somebody looks. Raises ProcedureError."""
+    while True:
+        with guide.watching():
+            found = find_direction(
+                bus, servo_id, lambda one: guide.look(joint, one), amplitude_rad, torque, interrupted
+            )  # fmt: skip
+        if found is not None:
+            return found
+        guide.come_back(joint, servo_id)
+
+
+def odd_ones_out(directions: Mapping[int, int]) -> list[str]:
+    """Return a line about the servos, by ID, that count the other way than most, if there are any."""
+    most = 1 if sum(directions.values()) >= 0 else -1
+    odd = [str(one) for one, direction in directions.items() if direction != most]
+    return [
+        f"servos {', '.join(odd)} count the other way than the others: if they were not put on mirrored, the answers "
+        "were wrong (see wiggle --calibration)"
+    ][: len(odd)]  # fmt: skip
+
+
 def _ranges_by_hand(
-    bus: ServoBus, ids: Sequence[int], guide: Person, zeros: Mapping[int, int], directions: Mapping[int, int],
+    bus: Servos, ids: Sequence[int], guide: Person, zeros: Mapping[int, int], directions: Mapping[int, int],
     margin_rad: float,
 ) -> dict[int, tuple[float, float]]:  # fmt: skip
     """Return the least and largest angle [rad] by ID of joints moved by hand; joints with an impossible range are asked
     for again. Raises ProcedureError."""
     guide.say("Move every joint by hand to its stop on both sides, several at a time if you like.")
     ranges: dict[int, tuple[float, float]] = {}
-    with limp(bus, ids):
-        while len(ranges) < len(ids):
-            left = [one for one in ids if one not in ranges]
-            for servo_id, moved in watch_range(bus, left, guide.moved_to_stops).items():
-                try:
-                    ranges[servo_id] = joint_range(bus.family, zeros[servo_id], directions[servo_id], moved, margin_rad)
-                except ProcedureError as error:
-                    joint = list(ids).index(servo_id) + 1
-                    guide.say(f"joint {joint} (servo {servo_id}): {error}; move this one again")
+    make_limp(bus, ids)
+    while len(ranges) < len(ids):
+        left = [one for one in ids if one not in ranges]
+        for servo_id, moved in watch_range(bus, left, guide.moved_to_stops).items():
+            try:
+                ranges[servo_id] = joint_range(bus.family, zeros[servo_id], directions[servo_id], moved, margin_rad)
+            except ProcedureError as error:
+                joint = list(ids).index(servo_id) + 1
+                guide.say(f"joint {joint} (servo {servo_id}): {error}; move this one again")
     return ranges
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 
-from snake_gym.hardware.bus.protocol import describe_error
+from snake_gym.hardware.bus.family import describe_error
 from snake_gym.hardware.commands.options import add_bus, bus_port, id_list, open_bus, say_ids
 
 _TIMES = 3  # a packet may be lost, and nobody acknowledges one to all
@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     port, on, n_found = bus_port(options), [], 0
-    bauds = port.family.safe_bauds if options.baud is None else [port.baud]
+    bauds = port.family.baud_rates if options.baud is None else [port.baud]
     for baud in bauds:
         with contextlib.closing(open_bus(port._replace(baud=baud), retries=1)) as bus:
             for _ in range(_TIMES):

@@ -4,70 +4,81 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
-from snake_gym.config import ConfigError, add_set_option, apply_overrides, build, load_yaml, merge
-from snake_gym.hardware.bus.exchange import LineTiming
+from snake_gym.config import ConfigError, add_set_option, apply_overrides, build, choose, load_yaml, merge
+from snake_gym.config.settings import declared_types
+from snake_gym.hardware.bus.bus import Bus, BusPort, say_twins
 from snake_gym.hardware.bus.family import find_family
-from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone
-from snake_gym.hardware.calibration.procedures import switch_off
 from snake_gym.hardware.commands import PROGRAM
+from snake_gym.hardware.guard.client import GuardedBus
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard.heartbeat import Heartbeat
-from snake_gym.hardware.guard.torque_off import TorqueWatch, describe
-from snake_gym.hardware.robot.connection import EMULATED
+from snake_gym.hardware.robot.connection import EMULATED, POSE_KINDS
 from snake_gym.hardware.robot.run_config import RunConfig
 
-_PATIENT = LineTiming(latency_s=0.02)
-"""Timing of scans and wiggles, which may wait longer than a control loop."""
+_PATIENCE_S = 0.025
+"""Wait for answers of scans and wiggles [s], longer than that of a control loop."""
 
 
-def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
-    """Add --config, --set and the settings that are asked for most."""
+CAREFUL = {"safety": {"torque_limit": 0.5, "max_speed_rad_s": 3.0}}
+"""Settings of a device without ``--config``, below all others."""
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add --config, --set, and options for the settings that change most.
+
+    The ``dest`` of an option is the dotted name of its setting; commands may add more in this way.
+    """
     parser.add_argument("--config", metavar="FILE", help="settings (YAML), as in configs/hardware")
-    parser.add_argument("--port", help="serial device, or memory or pty for an emulated robot")
-    parser.add_argument("--baud", type=int, help="baud rate of the bus (1000000)")
-    parser.add_argument("--calibration", metavar="FILE", help="file that calibrate wrote")
-    parser.add_argument("--robot", help="preset or YAML file of the robot (default: the policy's, or resilient_servo)")
-    add_latch(parser)
-    if pose:
-        parser.add_argument("--pose", metavar="KIND", help="truth, dead_reckoning, udp_json or april_tags")
+    for option, setting, metavar, text in (
+        ("--port", "connection.port", "DEVICE", "serial device, or memory or pty for an emulated robot"),
+        ("--calibration", "connection.calibration", "FILE", "file that calibrate wrote"),
+        ("--pose", "connection.pose.kind", "KIND", f"{', '.join(POSE_KINDS)}, or module:NAME of your own"),
+        ("--robot", "robot", "ROBOT", "preset or YAML file of the robot (default: the policy's, or resilient_servo)"),
+        ("--latch", "connection.latch", "FILE", "file of the emergency stop (this user's)"),
+    ):
+        parser.add_argument(option, dest=setting, metavar=metavar, help=text)
+    parser.add_argument("--baud", dest="connection.baud", metavar="RATE", type=int, help="of the bus (1000000)")
     add_set_option(parser)
 
 
-def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = None) -> RunConfig:
-    """Return the settings of --config, ``asked`` (from the command itself), the options and --set, each laid over the
-    one before. Raises ConfigError."""
+def read_settings(options: argparse.Namespace) -> RunConfig:
+    """Return the settings of --config, the options and --set, each laid over the one before. Raises ConfigError."""
     settings: dict[str, Any] = {} if options.config is None else load_yaml(options.config)
-    told = ((name, getattr(options, name, None)) for name in ("port", "baud", "calibration", "latch"))
-    connection: dict[str, Any] = {name: value for name, value in told if value is not None}
-    if getattr(options, "pose", None) is not None:
-        connection["pose"] = {"kind": options.pose}
-    settings = merge(settings, asked or {})
-    if connection:
-        settings = merge(settings, {"connection": connection})
-    if options.robot is not None:
-        settings["robot"] = options.robot
+    groups = declared_types(RunConfig)
+    for name, value in vars(options).items():
+        if value is not None and name.partition(".")[0] in groups:
+            settings = merge(settings, functools.reduce(lambda part, key: {key: part}, name.split(".")[::-1], value))
     if options.set:
         settings = apply_overrides(settings, options.set)
-    return build(RunConfig, settings, options.config or "settings")
+    config = build(RunConfig, settings, options.config or "settings")
+    if options.config is None and config.connection.port not in EMULATED:
+        config = build(RunConfig, merge(CAREFUL, settings), "settings")
+        limits = config.safety
+        print(
+            f"note: a device without --config: safety.torque_limit {limits.torque_limit:g} (of stall), "
+            f"safety.max_speed_rad_s {limits.max_speed_rad_s:g}",
+            file=sys.stderr,
+        )
+    return config
 
 
-def open_bus(port: BusPort, retries: int = 2) -> ServoBus:
+def open_bus(port: BusPort, retries: int = 2) -> Bus:
     """Open the bus behind a serial device. Raises ConfigError."""
     if port.device in EMULATED:
         raise ConfigError(
             f"--port is {port.device!r}; expected a serial device (of an emulated robot: see {PROGRAM} emulate)"
         )
     try:
-        return port.open(_PATIENT, retries)
+        return port._replace(latency_s=port.latency_s or _PATIENCE_S).open(retries)
     except PortGone as error:
         raise ConfigError(f"--port: {error}") from None
 
@@ -83,10 +94,8 @@ def bus_port(options: argparse.Namespace) -> BusPort:
     """Return port, baud rate and family that the options name. Raises ConfigError."""
     family = find_family(options.family)
     baud = family.baud_rates[0] if options.baud is None else options.baud
-    try:
-        return BusPort(options.port, family.check_baud(baud), family)
-    except ConfigError as error:
-        raise ConfigError(f"--{error}") from None
+    choose(str(baud), map(str, family.baud_rates), "--baud")
+    return BusPort(options.port, baud, family)
 
 
 def add_latch(parser: argparse.ArgumentParser) -> None:
@@ -177,72 +186,14 @@ def ending_by_signal() -> Iterator[None]:
             signal.signal(one, handler)
 
 
-class Supervised(NamedTuple):
-    """Servos that may be moved."""
-
-    bus: ServoBus
-    there: list[int]
-    """IDs of those that answer."""
-    interrupted: Callable[[], str | None]
-    """Function that procedures call all the time; returns a reason to stop, or None to go on."""
-    moving: Callable[[], contextlib.AbstractContextManager[None]]
-    """Context in which torque may be on: ``interrupted`` beats, and the heartbeat rests where it is off at the end."""
-
-
 @contextlib.contextmanager
-def supervised(
-    port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str, heartbeat: str | None = None
-) -> Iterator[Supervised]:
-    """Move servos (``what``: the activity, in a word) under supervision. Whatever ends it, SIGKILL included, the torque
-    goes off and the port is freed. ``heartbeat``: device of a board on the supply. Raises ConfigError: a port cannot be
-    opened, the stop is tripped or cannot be."""
-    with contextlib.ExitStack() as closing:
-        bus = closing.enter_context(contextlib.closing(open_bus(port)))
-        closing.enter_context(ending_by_signal())
-        if stop.tripped:
-            raise ConfigError(f"the emergency stop is tripped: {stop.reason}; {stop.how_to_clear}")
-        if not stop.writable():
-            raise ConfigError(f"the emergency stop could not be tripped: {stop.latch} cannot be written")
-        there = [one for one in ids if bus.ping(one) is not None]
-        try:
-            beats, moves = Heartbeat(heartbeat), False
-        except PortGone as error:
-            raise ConfigError(f"--heartbeat: {error}") from None
-        closing.callback(beats.close)
-        watcher = None
-        if there:
-            try:
-                watcher = TorqueWatch(port, there, stop, what)
-            except OSError as error:
-                raise ConfigError(f"nothing is moved, since nobody would switch the torque off: {error}") from None
-            closing.callback(watcher.close)
-
-        def interrupted() -> str | None:
-            if stop.tripped:
-                return stop.reason
-            if moves:
-                beats.beat()
-            return beats.trouble or (None if watcher is None else watcher.trouble())
-
-        @contextlib.contextmanager
-        def moving() -> Iterator[None]:
-            nonlocal moves
-            moves = True
-            try:
-                yield
-            finally:
-                moves = False
-                if not switch_off(bus, there):
-                    beats.rest()
-
-        stop.hold(what, describe(port, there), watcher is not None)
-        try:
-            yield Supervised(bus, there, interrupted, moving)
-        finally:
-            left = switch_off(bus, there)
-            bus.torque(ids, False)  # some may have come since the beginning
-            if left:
-                servos = ", ".join(map(str, left))
-                print(f"torque is not known to be off in servos {servos}: USE THE HARDWARE STOP", file=sys.stderr)
-            else:
-                stop.release()
+def guarded_bus(options: argparse.Namespace, what: str) -> Iterator[tuple[GuardedBus, EmergencyStop]]:
+    """Open the servos of --ids behind a guard, for the command ``what``, which moves them, until a signal comes.
+    Raises ConfigError: the port cannot be opened, or the stop of --latch is tripped or cannot be."""
+    port, stop = bus_port(options), stop_of(options)
+    port = port._replace(latency_s=port.latency_s or _PATIENCE_S)
+    with ending_by_signal(), GuardedBus(port, options.ids, stop, what, options.heartbeat) as bus:
+        twins = [say_twins(one) for one in options.ids if (info := bus.ping(one)) is not None and info.ambiguous]
+        if twins:
+            raise ConfigError("; ".join(twins))
+        yield bus, stop

@@ -8,24 +8,26 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from snake_gym.config import ConfigError, to_dict
-from snake_gym.emulator.robot import emulate
 from snake_gym.hardware.calibration.calibration import load_calibration
 from snake_gym.hardware.commands.options import add_settings, ending_by_signal, read_settings
 from snake_gym.hardware.guard.body import BodySample, BringUpError
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.robot.connection import EMULATED
-from snake_gym.hardware.robot.driving import Driver, FreeCourse, LetGo
+from snake_gym.hardware.robot.driving import Driver, LetGo
+from snake_gym.hardware.robot.heading_check import HeadingCheck
 from snake_gym.hardware.robot.key_watch import KeyWatch
-from snake_gym.hardware.robot.live_view import LineView, Timing
+from snake_gym.hardware.robot.live_view import Timing, describe_step
 from snake_gym.hardware.robot.record import PARTIAL, RecordWriter
-from snake_gym.hardware.robot.robot_loop import RobotLoop
+from snake_gym.hardware.robot.robot_loop import MeasuredCourse, RobotLoop
 from snake_gym.hardware.robot.run_config import Plan, RunConfig, open_loop, plan_run
 from snake_gym.interface.policy import Policy
+from snake_gym.robot.spec import RobotSpec
 
+_LINE_EVERY_S = 1.0
 DONE, OUT_OF_TIME, INTERRUPTED = "all targets reached", "the time is over", "interrupted"
 
 
@@ -36,23 +38,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "default: policy or controller of --config and --set, as in --set controller.tuned=cc",
     )  # fmt: skip
     add_settings(parser)
-    parser.add_argument("--targets", nargs="+", metavar="X,Y", help="where to go [m], in order")
-    parser.add_argument("--time", type=float, metavar="S", help="at most so long (60)")
-    add_output(parser)
+    parser.add_argument(
+        "--targets", dest="course.targets", nargs="+", type=read_target, metavar="X,Y", help="where to go [m], in order"
+    )
+    add_run_options(parser, RunConfig.time_limit_s)
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the option of commands that drive the robot and log."""
+def add_run_options(parser: argparse.ArgumentParser, longest_s: float) -> None:
+    """Add the options of commands that drive the robot and log; ``longest_s``: usual time limit [s]."""
+    parser.add_argument("--time", dest="time_limit_s", type=float, metavar="S", help=f"time limit ({longest_s:g})")
     parser.add_argument("--log", metavar="FILE", help="log of the run (runs/hardware/DATE.jsonl); none for none")
 
 
 def run(options: argparse.Namespace) -> int:
-    asked: dict[str, Any] = {} if options.policy is None else {"policy": options.policy}
-    if options.targets is not None:
-        asked["course"] = {"targets": [read_target(text) for text in options.targets]}
-    if options.time is not None:
-        asked["time_limit_s"] = options.time
-    config = read_settings(options, asked)
+    config = read_settings(options)
     return drive(config, plan_run(config), options.log)
 
 
@@ -61,12 +60,13 @@ def read_target(text: str) -> tuple[float, float]:
     try:
         x, y = (float(part) for part in text.split(","))
     except ValueError:
-        raise ConfigError(f"--targets is {text!r}; expected X,Y in metres, as in 1.5,0") from None
+        raise argparse.ArgumentTypeError(f"{text!r}; expected X,Y in metres, as in 1.5,0") from None
     return x, y
 
 
 def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None = None) -> int:
-    """Drive the robot. Return 0: done; 1: it stopped, may not move, or may still have torque; 130: interrupted.
+    """Drive the robot. Return 0: done; 1: it stopped, may not move, may still have torque, or its log is cut off; 130:
+    interrupted.
 
     A robot that did not come up leaves no log. With a ``driver`` there are no targets.
     """
@@ -75,29 +75,30 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
     stop, timing = config.connection.stop(), Timing(config.connection.period_s)
     path = None if log == "none" else new_log(log)
     with ending_by_signal(), KeyWatch(stop), contextlib.ExitStack() as closing:
-        free = None if driver is None else FreeCourse(config.course, plan.contract.decoder.spec)
-        loop, connected = open_loop(plan.contract, config, emulate, free)
+        course = MeasuredCourse(config.course, plan.contract.decoder.spec, is_free=driver is not None)
+        loop, connected = open_loop(plan.contract, config, course)
         closing.callback(connected.close)
         if driver is not None:
             driver.take(loop, stop)
-        body, course, ended = loop.body, loop.course, False
+        body, ended = loop.body, False
         writer = None if path is None else _writer(config, plan, path)
 
-        def tell(sample: BodySample) -> None:
-            timing.cycle(sample.cycle_s)
+        def take(sample: BodySample) -> None:
             if writer is not None:
                 writer.cycle(sample)
-            if driver is not None and not ended:
-                driver.look(sample)
+            if not ended:
+                timing.cycle(sample.cycle_s)
+                if driver is not None:
+                    driver.look(sample)
 
-        body.watch = tell
+        body.watch = take
         where = config.connection.port + (" (emulated)" if config.connection.port in EMULATED else "")
-        view = LineView(f"{plan.name} on {loop.spec.name}, {where}")
-        reason, code, used_s, begun_s = INTERRUPTED, 130, time.process_time(), body.clock.now()
+        print(f"{plan.name} on {loop.spec.name}, {where}", flush=True)
+        reason, code = INTERRUPTED, 130
         try:
-            reason, code = _steps(config, loop, plan.policy, stop, timing, writer, view, driver)
-        except LetGo as told:
-            reason, code = str(told), told.code
+            reason, code = _steps(config, loop, plan.policy, stop, timing, writer, driver)
+        except LetGo as left:
+            reason, code = str(left), left.code
         except BringUpError as error:
             reason, code = str(error), 1
         except KeyboardInterrupt:
@@ -105,46 +106,39 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
         finally:
             ended = True
             connected.close()
-            passed_s = max(body.clock.now() - begun_s, 1e-9)
-            code = code or int(body.torque_off_owed)
-            left = [line for line in body.news() if line not in ("stopped: closed", f"stopped: {reason}")]
-            for line in left:
-                print(line)
             came_up = loop.measurement is not None
+            lines = [line for line in body.news() if line not in ("stopped: closed", f"stopped: {reason}")]
+            print(*lines, sep="\n", end="\n" if lines else "")
             if writer is not None and not came_up:
                 writer.discard()
             elif writer is not None:
-                for line in left:
-                    writer.note(line)
-                summary = {**timing.summary(), "cpu_share": (time.process_time() - used_s) / passed_s}
-                writer.close(reason, summary | {"progress_m": course.progress_m, "targets_reached": course.index})
+                made = {"progress_m": course.progress_m, "targets_reached": course.index, "news": lines}
+                writer.close(reason, timing.summary() | made)
+    code = code or int(body.torque_off_pending)
     if not came_up:
         print(reason)
         return code
     targets = f", {course.index} of {len(course.targets_xy)} targets" if driver is None else ""
-    print(f"{reason}; progress {course.progress_m:.2f} m{targets}")
-    if timing.n_cycles:
-        off = [f"{1e3 * value:.2f} ms" for value in (timing.percentile(50), timing.percentile(99.9), timing.worst_s)]
-        print(
-            f"bus: {timing.n_cycles} cycles, {timing.n_missed} missed, "
-            f"period off by {off[0]} (median), {off[1]} (99.9 %), {off[2]} (worst)"
-        )
+    print(f"{reason}; progress {course.progress_m:.2f} m{targets}\n{timing}")
     if writer is not None:
         print(writer.fault or f"wrote {writer.path}")
+        code = code or int(writer.fault != "")
     return code
 
 
 def _steps(
     config: RunConfig, loop: RobotLoop, policy: Policy, stop: EmergencyStop, timing: Timing,
-    writer: RecordWriter | None, view: LineView, driver: Driver | None = None,
+    writer: RecordWriter | None, driver: Driver | None,
 ) -> tuple[str, int]:  # fmt: skip
     """Step until the run ends. Return the reason and the exit code."""
     observation, clock = loop.reset(), loop.body.clock
     if writer is not None and loop.measurement is not None:
         first = loop.measurement
         writer.pose(PoseSample(first.head_xy_w[0], float(first.head_angle[0]), clock.now(), bool(first.pose_valid[0])))
+    is_seen = not loop.spec.in_space and config.connection.pose.kind != "dead_reckoning"
+    check = HeadingCheck(cast(RobotSpec, loop.spec)) if is_seen else None
     timing.begin()
-    begun_s = clock.now()
+    begun_s = next_line_s = clock.now()
     carried = None
     while True:
         if driver is not None:
@@ -156,8 +150,13 @@ def _steps(
         if writer is not None:
             writer.step(record, now, loop.course.goal().target_xy_w[0], loop.course.progress_m)
         for line in record.news:
-            view.say(line)
-        view.show(now - begun_s, record, loop.course, timing)
+            print(line, flush=True)
+        if now >= next_line_s:
+            next_line_s = now + _LINE_EVERY_S
+            print(describe_step(now - begun_s, record, loop.course, timing), flush=True)
+        warning = None if check is None else check.look(record.body, record.pose)
+        if warning is not None:
+            print(f"warning: {warning}", file=sys.stderr, flush=True)
         if record.stop_reason is not None:
             return record.stop_reason, 1
         if stop.tripped:  # the port's owner sees it first, unless the latch could not be written

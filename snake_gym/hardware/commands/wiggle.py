@@ -1,6 +1,7 @@
 """Command ``wiggle``: move joints a few degrees and back, slowly and with little torque, one after the other.
 
-Space, q, ``estop``, Ctrl-C and other signals stop it within a bus exchange.
+With a calibration each joint bends to the right, seen towards the head: one that bends to the left is mirrored. Space,
+q, ``estop``, Ctrl-C and other signals stop it within a bus exchange.
 """
 
 from __future__ import annotations
@@ -8,17 +9,9 @@ from __future__ import annotations
 import argparse
 import math
 
+from snake_gym.hardware.calibration.calibration import load_calibration
 from snake_gym.hardware.calibration.procedures import ProcedureError, StoppedError, Wiggle, wiggle
-from snake_gym.hardware.commands.options import (
-    add_bus,
-    add_latch,
-    add_motion,
-    bus_port,
-    check_motion,
-    id_list,
-    stop_of,
-    supervised,
-)
+from snake_gym.hardware.commands.options import add_bus, add_latch, add_motion, check_motion, guarded_bus, id_list
 from snake_gym.hardware.robot.key_watch import KeyWatch
 
 
@@ -26,30 +19,33 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_bus(parser)
     add_latch(parser)
     parser.add_argument("--ids", type=id_list, required=True, help="servos, one after the other, as in 1-9 or 3,5")
+    parser.add_argument("--calibration", metavar="FILE", help="bend joints to the right, by this file")
     add_motion(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     check_motion(options.degrees, options.torque)
+    joints = () if options.calibration is None else load_calibration(options.calibration).joints
+    directions = {one.servo_id: one.direction for one in joints}
+    if directions:
+        print("each joint bends to the right, seen towards the head; one that bends to the left: calibrate it again")
     bad = 0
-    stop = stop_of(options)
-    watched = supervised(bus_port(options), options.ids, stop, "wiggle", options.heartbeat)
-    with watched as (bus, there, interrupted, moving), KeyWatch(stop):
+    with guarded_bus(options, "wiggle") as (bus, stop), KeyWatch(stop):
         for servo_id in options.ids:
-            if servo_id not in there:
+            if bus.ping(servo_id) is None:
                 print(f"servo {servo_id:3d}: does not answer at {bus.baud} baud; see scan --all-bauds")
                 bad += 1
                 continue
+            angle = directions.get(servo_id, 1) * math.radians(options.degrees)
             try:
-                with moving():
-                    done = wiggle(bus, servo_id, math.radians(options.degrees), options.torque, interrupted=interrupted)
-                said, good = describe(done), done.moved
+                done = wiggle(bus, servo_id, angle, options.torque, interrupted=bus.interrupted)
+                line, good = describe(done), done.moved
             except StoppedError as error:
                 print(f"servo {servo_id:3d}: {error}")
                 return 1
             except ProcedureError as error:
-                said, good = str(error), False
-            print(f"servo {servo_id:3d}: {said}")
+                line, good = str(error), False
+            print(f"servo {servo_id:3d}: {line}")
             bad += not good
     return int(bad > 0)
 

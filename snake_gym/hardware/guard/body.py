@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from snake_gym.hardware.bus.protocol import ServoError
-from snake_gym.hardware.bus.servo_bus import BlockRead
+from snake_gym.hardware.bus.bus import BlockRead
+from snake_gym.hardware.bus.family import ServoError
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.checks import BoolArray, ServoHealth
 from snake_gym.robot.spec import FloatArray

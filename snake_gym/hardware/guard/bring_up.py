@@ -10,61 +10,55 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from snake_gym.hardware.bus.family import family_of_model
-from snake_gym.hardware.bus.protocol import ServoError
-from snake_gym.hardware.bus.servo_bus import ServoBus
-from snake_gym.hardware.calibration.calibration import Calibration, read_settings
+from snake_gym.hardware.bus.bus import Bus, say_twins
+from snake_gym.hardware.bus.family import ServoError, family_of_model
+from snake_gym.hardware.calibration.calibration import Calibration, changes, faults, read_held
 from snake_gym.hardware.guard.body import BringUpError
-from snake_gym.hardware.guard.checks import HealthMonitor, SafetyLimits, ServoHealth
+from snake_gym.hardware.guard.checks import HealthMonitor, SafetyLimits, ServoHealth, late_note
 
 _RAMP_STEPS = 5
 PATIENCE_S = 0.5
 """Time for which silent servos are asked again on the way up [s]: nothing hurries, and a busy computer misses answers.
 """
 _LOOK_S = 0.02
-"""Time between two calls of ``interrupted`` [s]."""
+"""Time between two calls of ``look`` [s]."""
 
-Interrupted = Callable[[], str | None]
-"""Function called during bring-up, which returns a reason to end it, or None to go on."""
+Look = Callable[[], None]
+"""Function called all the time during bring-up; it raises BringUpError to end it."""
 
 
 def _name(calibration: Calibration, joint: int) -> str:
     return f"joint {joint + 1} (servo {calibration.ids[joint]})"
 
 
-def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[str] | None:
+def servo_faults(bus: Bus, calibration: Calibration, joint: int) -> list[str] | None:
     """Return why the servo of ``joint`` (from 0) may not move, one line each, or None if it does not answer."""
     one, name = calibration.joints[joint], _name(calibration, joint)
     info = bus.ping(one.servo_id)
     if info is None:
         return None
+    if info.ambiguous:
+        return [f"{name}: {say_twins(one.servo_id)}"]
     expected = family_of_model(calibration.model)[1].number
     if one.held is None and expected is not None and info.model != expected:
         return [f"{name} says it is model {info.model}; expected {expected} ({calibration.model})"]
-    found = read_settings(bus, [one.servo_id])[one.servo_id]
+    found = read_held(bus, [one.servo_id])[one.servo_id]
     if found is None:
         return None
-    changes = [] if one.held is None else [f"{name}: {line}" for line in one.held.changes(found)]
+    changed = [] if one.held is None else changes(one.held, found, one.servo_id)
     ends = [one.zero_steps + one.direction * angle / calibration.rad_per_step for angle in (one.low_rad, one.high_rad)]
-    return changes or found.faults(name, (ends[0], ends[1]), calibration.steps_per_turn)
+    return [f"{name}: {line}" for line in changed] or faults(found, name, (ends[0], ends[1]), calibration.family)
 
 
-def raise_if_interrupted(interrupted: Interrupted) -> None:
-    """Raise BringUpError if the bring-up shall end."""
-    reason = interrupted()
-    if reason is not None:
-        raise BringUpError(reason)
-
-
-def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interrupted: Interrupted) -> list[int]:
+def find_missing(bus: Bus, calibration: Calibration, n_allowed: int, look: Look) -> list[int]:
     """Return joints (from 0) whose servos do not answer. Raises BringUpError: too many, unfit ones, or interrupted."""
     missing, found, give_up_s = list(range(len(calibration.joints))), {}, math.inf
     while missing and bus.clock.now() < give_up_s:
         for joint in missing:
-            raise_if_interrupted(interrupted)
-            faults = servo_faults(bus, calibration, joint)
-            if faults is not None:
-                found[joint] = faults
+            look()
+            wrong = servo_faults(bus, calibration, joint)
+            if wrong is not None:
+                found[joint] = wrong
         missing = [joint for joint in missing if joint not in found]
         give_up_s = min(give_up_s, bus.clock.now() + PATIENCE_S)
     wrong = [line for joint in sorted(found) for line in found[joint]]
@@ -96,38 +90,31 @@ def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLi
 def check_range(outside: Mapping[int, str], calibration: Calibration, joints: Sequence[int]) -> None:
     """Raise BringUpError if one of ``joints`` (from 0) is ``outside`` its range: its servo takes the range to be
     elsewhere, and would drive it there."""
+    advice = "bend it back by hand; where the robot does not look like that, calibrate again"
+    command = "python -m snake_gym.hardware calibrate"
     wrong = [
-        f"{_name(calibration, joint)}: {how}: bend it back by hand; where the robot does not look like that, calibrate "
-        "again (python -m snake_gym.hardware calibrate)"
-        for joint, how in outside.items() if joint in joints
-    ]  # fmt: skip
+        f"{_name(calibration, joint)}: it {how}: {advice} ({command})"
+        for joint, how in outside.items()
+        if joint in joints
+    ]
     if wrong:
         raise BringUpError("\n".join(wrong))
 
 
-def let_follow(bus: ServoBus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
+def let_follow(bus: Bus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
     """Give the servo of ``joint`` (from 0), which was away, this share of its torque. Return True if it may have goals
     again. Raises BringUpError: it is there and may not move."""
-    faults = servo_faults(bus, calibration, joint)
-    if faults is None:
+    wrong = servo_faults(bus, calibration, joint)
+    if wrong is None:
         return False
-    if faults:
-        raise BringUpError("; ".join(faults))
+    if wrong:
+        raise BringUpError("; ".join(wrong))
     full = bus.family.full_count("torque_limit")
     return bus.write_register(calibration.ids[joint], "torque_limit", round(full * torque_limit))
 
 
-def late_note(n_late: int) -> str:
-    """Return the cause of silence where ``n_late`` answers came too late, to be added to a message; or nothing."""
-    return f" ({n_late} answers came too late: this computer or its adapter is too busy)" if n_late else ""
-
-
 def raise_torque(
-    bus: ServoBus,
-    goals: Sequence[tuple[int, int, int]],
-    torque_limit: float,
-    ramp_time_s: float,
-    interrupted: Interrupted,
+    bus: Bus, goals: Sequence[tuple[int, int, int]], torque_limit: float, ramp_time_s: float, look: Look
 ) -> None:
     """Raise the torque of servos whose joints rest at their goals: ID, position [steps] and speed of each.
 
@@ -135,26 +122,26 @@ def raise_torque(
         torque_limit: share of the stall torque at the end.
         ramp_time_s: duration of the ramp [s].
 
-    Raises BringUpError: a servo does not obey, or ``interrupted``, called every 20 ms, gives a reason.
+    Raises BringUpError: a servo does not obey, or ``look``, called every 20 ms, ends it.
     """
     ids, steps, speeds = zip(*goals, strict=True)
     full = bus.family.full_count("torque_limit")
     for part in range(_RAMP_STEPS):
         share = torque_limit * (part + 1) / _RAMP_STEPS
         for servo_id in ids:
-            raise_if_interrupted(interrupted)
+            look()
             give_up_s = bus.clock.now() + PATIENCE_S
             while not bus.write_register(servo_id, "torque_limit", round(full * share)):
-                raise_if_interrupted(interrupted)
+                look()
                 if bus.clock.now() > give_up_s:
-                    raise BringUpError(f"servo {servo_id} does not take a torque limit{late_note(bus.counters.late)}")
+                    raise BringUpError(f"servo {servo_id} does not take a torque limit{late_note(bus.late.total())}")
         if part == 0:  # the goal is the present position, and switches the torque on
             bus.write_targets(ids, steps, speeds)
             on = bus.torque(ids, True)
             if not all(on.values()):
                 silent = ", ".join(str(one) for one, known in on.items() if not known)
-                raise BringUpError(f"servos {silent} do not switch their torque on{late_note(bus.counters.late)}")
+                raise BringUpError(f"servos {silent} do not switch their torque on{late_note(bus.late.total())}")
         end_s = bus.clock.now() + ramp_time_s / _RAMP_STEPS
         while (left_s := end_s - bus.clock.now()) > 0.0:
-            raise_if_interrupted(interrupted)
+            look()
             bus.clock.sleep(min(left_s, _LOOK_S))

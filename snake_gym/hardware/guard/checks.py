@@ -13,13 +13,12 @@ from dataclasses import field, replace
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from snake_gym.config import Settings
 from snake_gym.config.settings import Count, Positive, PositiveShare
-from snake_gym.hardware.bus.family import family_of_model
-from snake_gym.hardware.bus.protocol import ServoError, describe_error
+from snake_gym.hardware.bus.family import ServoError, describe_error, family_of_model
 from snake_gym.robot.spec import FloatArray
 
 BoolArray = NDArray[np.bool_]
@@ -27,6 +26,8 @@ _UNFIT = ServoError.ENCODER | ServoError.HEAT | ServoError.CURRENT | ServoError.
 """Errors with which a servo cannot do its work."""
 
 
+_BUSY_S = 0.01
+"""Lateness of this computer that explains missing answers [s]."""
 FREED = 4.0
 """Times that the time in which a joint moves counts off its stall."""
 
@@ -140,7 +141,7 @@ class ServoHealth(NamedTuple):
     answered: BoolArray
     """(J,) True for servos that answered."""
     error: NDArray[np.uint8]
-    """(J,) status byte of each servo, bits as in ``protocol.ServoError``; 0 where it did not answer."""
+    """(J,) faults of each servo, bits as in ``family.ServoError``; 0 where it did not answer."""
     rate: FloatArray
     """(J,) [rad/s]."""
     load: FloatArray
@@ -157,6 +158,11 @@ class ServoHealth(NamedTuple):
         )
 
 
+def late_note(n_late: int) -> str:
+    """Return the cause of silence where ``n_late`` answers came too late, to be added to a message; or nothing."""
+    return f" ({n_late} answers came too late: this computer or its adapter is too busy)" if n_late else ""
+
+
 class HealthMonitor:
     """Monitor of the servos of one robot; call ``check`` once a cycle."""
 
@@ -166,28 +172,41 @@ class HealthMonitor:
         """(J,) True for joints that no longer answer, or whose servos report that they cannot do their work."""
         self.silent_s, self._unfit_s, self._stalled_s = np.zeros((3, n_joints))
         """(J,) times without an answer, unfit for work, and stalled [s]."""
+        self.gap_s = np.zeros(n_joints)
+        """(J,) duration of the last silence [s]; inf: since before the start."""
+        self._late_s, self._always_late = 0.0, np.ones(n_joints, bool)
+        self._n_before = np.zeros(n_joints, int)
 
     def miss(self, joints: Sequence[int]) -> None:
         """Mark these joints (from 0) as lost until they answer."""
         self.silent_s[list(joints)] = math.inf
         self.lost[list(joints)] = True
 
-    def check(self, health: ServoHealth, dt_s: float, excuse: str = "") -> tuple[list[str], str | None]:
-        """Return news ``dt_s`` [s] after the last cycle, one line each, and a reason to stop the robot, or None;
-        ``excuse``: cause of the silence other than the servos, added to what says that they are silent."""
+    def check(
+        self, health: ServoHealth, dt_s: float, late_s: float = 0.0, n_late: Sequence[int] | None = None
+    ) -> tuple[list[str], str | None]:
+        """Return news ``dt_s`` [s] after the last cycle, one line each, and a reason to stop the robot, or None.
+
+        Args:
+            late_s: lateness of this computer in this cycle [s].
+            n_late: (J,) number of answers so far that came too late.
+        """
         limits, news = self.limits, []
+        excuses = self._excuses(health.answered, late_s, np.zeros(self.lost.size, int) if n_late is None else n_late)
         # A long gap before the first missing answer is no silence of the servo: no reading was asked for in it.
         began = self.silent_s == 0.0
         silence_s = np.where(began, min(dt_s, 0.5 * limits.lost_after_s), dt_s)
+        self.gap_s = np.where(began, self.gap_s, self.silent_s)
         self.silent_s = np.where(health.answered, 0.0, self.silent_s + silence_s)
         unfit = health.error & _UNFIT != 0
         self._unfit_s = np.where(unfit, self._unfit_s + dt_s, np.where(health.answered, 0.0, self._unfit_s))
         silent = self.silent_s > limits.lost_after_s
         lost = silent | (self._unfit_s > limits.lost_after_s)
-        for joint in np.flatnonzero(lost & ~self.lost):
-            why = f"no answer for {self.silent_s[joint]:.2f} s{excuse}" if silent[joint] else "its servo says so"
+        for joint in np.flatnonzero(lost & ~self.lost).tolist():
+            silence = f"no answer for {self.silent_s[joint]:.2f} s{excuses[joint]}"
+            why = silence if silent[joint] else "its servo says so"
             news.append(f"joint {joint + 1} is lost: {why}")
-        for joint in np.flatnonzero(self.lost & ~lost):
+        for joint in np.flatnonzero(self.lost & ~lost).tolist():
             news.append(f"joint {joint + 1} answers again")
         self.lost = lost
         stalls = health.answered & (np.abs(health.load) > limits.stall.load * limits.torque_limit)
@@ -196,7 +215,20 @@ class HealthMonitor:
         eased_s = np.maximum(self._stalled_s - np.where(still, 1.0, FREED) * dt_s, 0.0)
         self._stalled_s = np.where(stalls, self._stalled_s + dt_s, eased_s)
         news += list(health.faults)
-        return news, self._reason(health, excuse if silent.any() else "")
+        silent_excuses = [excuses[joint] for joint in np.flatnonzero(silent).tolist()]
+        return news, self._reason(health, silent_excuses[0] if silent_excuses and all(silent_excuses) else "")
+
+    def _excuses(self, answered: BoolArray, late_s: float, n_late: ArrayLike) -> list[str]:
+        """Return for each joint why its silence is not its servo's fault, or nothing: since its last answer, answers of
+        its own came too late, or this computer was late in every cycle."""
+        self._n_before = np.where(answered, n_late, self._n_before)
+        self._always_late = answered | (self._always_late & (late_s > _BUSY_S))
+        self._late_s = late_s if answered.all() else max(self._late_s, late_s)
+        busy = f" (this computer was late by {1e3 * self._late_s:.0f} ms: it is too busy)"
+        return [
+            busy if late and self._late_s > _BUSY_S else late_note(n)
+            for late, n in zip(self._always_late, (n_late - self._n_before).tolist(), strict=True)
+        ]
 
     def _reason(self, health: ServoHealth, excuse: str) -> str | None:
         limits = self.limits
@@ -207,7 +239,7 @@ class HealthMonitor:
         high = math.inf if limits.max_voltage_v is None else limits.max_voltage_v
         current = math.inf if limits.max_current_a is None else limits.max_current_a
         checks = (
-            (self._stalled_s > limits.stall.time_s, "is stalled", health.load, ""),
+            (self._stalled_s > limits.stall.time_s, "is stalled", 100.0 * health.load, " % load"),
             (health.temperature_c > limits.max_temperature_c, "is too hot", health.temperature_c, " C"),
             (health.voltage_v < low, "has too low a voltage", health.voltage_v, " V"),
             (health.voltage_v > high, "has too high a voltage", health.voltage_v, " V"),
@@ -231,16 +263,11 @@ class RangeWatch:
         self._low, self._high, self._allowed_rad = low, high, allowed_rad
         self._at_start = np.zeros_like(low)
 
-    def outside(self, angle: FloatArray) -> dict[int, str]:
-        """Return the joints (from 0) that are too far outside at the start, angles (J,) [rad], and how far."""
-        return {
-            joint: f"it {self._place(angle, joint)} by more than {self._allowed_rad:g}"
-            for joint in np.flatnonzero(self._beyond(angle) > self._allowed_rad).tolist()
-        }
-
-    def begin(self, angle: FloatArray) -> None:
-        """Store how far joints (J,) [rad] are outside at the start, at most the allowed distance."""
-        self._at_start = np.minimum(self._beyond(angle), self._allowed_rad)
+    def begin(self, angle: FloatArray) -> dict[int, str]:
+        """Start with joints (J,) [rad]. Return where those (from 0) are that are too far outside."""
+        beyond = self._beyond(angle)
+        self._at_start = np.minimum(beyond, self._allowed_rad)
+        return {joint: self._place(angle, joint) for joint in np.flatnonzero(beyond > self._allowed_rad).tolist()}
 
     def left(self, angle: FloatArray) -> str | None:
         """Return a line about the joint that is furthest outside, angles (J,) [rad], or None if none is too far out."""
@@ -249,7 +276,8 @@ class RangeWatch:
         return f"joint {worst + 1} {self._place(angle, worst)}" if further[worst] > self._allowed_rad else None
 
     def _place(self, angle: FloatArray, joint: int) -> str:
-        return f"is at {angle[joint]:.3g} rad, outside its range {self._low[joint]:.3g} to {self._high[joint]:.3g}"
+        limits = f"{self._low[joint]:.3g} to {self._high[joint]:.3g} by more than {self._allowed_rad:g}"
+        return f"is at {angle[joint]:.3g} rad, outside its range {limits}"
 
     def _beyond(self, angle: FloatArray) -> FloatArray:
         return np.maximum(np.maximum(self._low - angle, angle - self._high), 0.0)

@@ -3,10 +3,10 @@
 The latch is a file. Nothing here raises where the file system fails: a latch that cannot be inspected counts as
 tripped, one that cannot be written stays tripped in the object that tripped it.
 
-Lock files name the ports where torque may be on. Before the torque goes on, the owner of a port makes the port's file
-(``EmergencyStop.hold``), with its process, latch and activity, and all it takes to switch the servos off. Once every
-servo has confirmed torque-off, it removes the file (``release``). The process holds a lock on the file, which the
-kernel takes back when it dies: a file without a lock is of a process that died before it could switch the torque off.
+One lock file per port says that torque may be on there. Before the torque goes on, the process that owns the port makes
+the file (``EmergencyStop.hold``), with all it takes to switch the servos off. Once every servo has confirmed
+torque-off, it removes the file (``release``). While the process lives it holds an flock on the file: a file without one
+belongs to a process that died before it could switch the torque off.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOLDER = Path(f"/tmp/snake_gym-{os.getuid()}")
 
 
 class PortLock(NamedTuple):
-    """Lock file of a port: a process may have torque on there."""
+    """Lock file of a port: torque may be on there."""
 
     path: Path
     pid: int
@@ -33,15 +33,13 @@ class PortLock(NamedTuple):
     latch: Path
     """File of the stop that it obeys."""
     servos: dict[str, Any]
-    """Port, baud rate, family and IDs of the servos (see ``torque_off.describe``)."""
-    watched: bool
-    """True if another process switches the torque off where this one is killed."""
+    """Port, baud rate, family and IDs of the servos (see ``torque_switch.describe``)."""
     alive: bool
     """True while the process lives; False: it died, with the torque on as far as anybody knows."""
 
 
 def find_locks(latch: Path | None = None) -> list[PortLock]:
-    """Return the locks of this user's robots, or of those that obey ``latch``."""
+    """Return the locks of this user's robots, or of the robots that obey ``latch``."""
     paths: list[Path] = []
     with suppress(OSError):
         paths = sorted(FOLDER.glob("*.json"))
@@ -51,19 +49,15 @@ def find_locks(latch: Path | None = None) -> list[PortLock]:
 
 def read_lock(path: Path) -> PortLock | None:
     """Return the present state of a lock, or None if it has been removed."""
-    with suppress(OSError, ValueError, TypeError), path.open() as file:
-        told = json.load(file)
-        alive = _is_locked(file)
-        return PortLock(path, **told | {"latch": Path(told["latch"])}, alive=alive)
+    with suppress(OSError, ValueError, TypeError, KeyError), path.open() as file:
+        content = json.load(file)
+        alive = False
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            alive = True
+        return PortLock(path, **content | {"latch": Path(content["latch"])}, alive=alive)
     return None
-
-
-def _is_locked(file: TextIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False
 
 
 def default_latch() -> Path:
@@ -78,9 +72,8 @@ class EmergencyStop:
         self.latch = default_latch() if latch is None else Path(latch)
         self._unwritten = ""
         """Reason for the stop, if the latch could not be written."""
-        self._holds = False
         self._lock: TextIO | None = None
-        self._lock_path = Path()
+        self._lock_path: Path | None = None
         with suppress(OSError):
             FOLDER.mkdir(0o700, exist_ok=True)
 
@@ -100,8 +93,8 @@ class EmergencyStop:
     def reason(self) -> str:
         """Reason and time of the stop; empty if it is not tripped."""
         try:
-            told = json.loads(self.latch.read_text())
-            return f"{told['reason']} ({told['time']})"
+            content = json.loads(self.latch.read_text())
+            return f"{content['reason']} ({content['time']})"
         except OSError as error:
             if self._unwritten:
                 return self._unwritten
@@ -116,10 +109,10 @@ class EmergencyStop:
 
     def trip(self, reason: str) -> bool:
         """Trip the stop; the first reason counts. Return False if the latch is not writable: only this object trips."""
-        told = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
+        content = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
         try:  # the file is the stop, even if empty: a full disk
             with self.latch.open("x") as file, suppress(OSError):
-                file.write(told)
+                file.write(content)
         except FileExistsError:
             return True
         except OSError:
@@ -129,42 +122,31 @@ class EmergencyStop:
 
     def writable(self) -> bool:
         """Return True if the latch could be written now."""
-        trial = self.latch.with_name(f"{self.latch.name}.{os.getpid()}.trial")
-        try:
-            trial.touch()
-            trial.unlink()
-        except OSError:
-            return False
-        return True
+        return os.access(self.latch.parent, os.W_OK | os.X_OK)
 
-    def hold(self, what: str, servos: dict[str, Any], watched: bool = False) -> None:
-        """Note, for ``estop``, that this process may have torque on from now on, in place of one that has died; see
-        ``PortLock`` for the arguments."""
-        if self._holds:
+    def hold(self, what: str, servos: dict[str, Any]) -> None:
+        """Make this process's lock file of the port, unless it is there; see ``PortLock`` for the arguments."""
+        if self._lock_path is not None:
             return
-        self._holds = True
-        told = {
-            "pid": os.getpid(), "what": what, "latch": str(self.latch.absolute()), "servos": servos, "watched": watched,
-        }  # fmt: skip
         self._lock_path = FOLDER / f"{servos['device'].strip('/').replace('/', '-')}.json"
+        content = {"pid": os.getpid(), "what": what, "latch": str(self.latch.absolute()), "servos": servos}
         draft = self._lock_path.with_suffix(f".{os.getpid()}")
         with suppress(OSError):
             self._lock = draft.open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-            json.dump(told, self._lock)
+            json.dump(content, self._lock)
             self._lock.flush()
             draft.replace(self._lock_path)
 
     def release(self) -> None:
         """Remove the lock file: every servo's torque is known to be off."""
-        self._holds = False
-        with suppress(OSError):
-            if self._lock is not None and os.path.samestat(os.fstat(self._lock.fileno()), self._lock_path.stat()):
-                self._lock_path.unlink()  # else another process has taken the port over
-        with suppress(OSError):
-            if self._lock is not None:
-                self._lock.close()
-        self._lock = None
+        lock, path = self._lock, self._lock_path
+        self._lock = self._lock_path = None
+        if lock is None or path is None:
+            return
+        with suppress(OSError), lock:
+            if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                path.unlink()  # else another process has taken the port over
 
     def clear(self) -> bool:
         """Allow motion again. Return False if it was not tripped. Raises OSError: the latch cannot be removed."""

@@ -9,7 +9,7 @@ silent: it may have restarted, without its torque limit. Such a servo is checked
 from the present angle of its joint.
 
 After a stop, torque-off is repeated in the cycles until every servo confirms it, even if a servo or the whole port was
-away at the time of the stop (``torque_off_owed``).
+away at the time of the stop (``torque_off_pending``).
 """
 
 from __future__ import annotations
@@ -19,35 +19,28 @@ from collections.abc import Callable
 
 import numpy as np
 
-from snake_gym.hardware.bus.exchange import PORT_GONE
-from snake_gym.hardware.bus.family import READING
-from snake_gym.hardware.bus.protocol import ServoError
-from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.bus.bus import PORT_GONE, Bus, close_locks
+from snake_gym.hardware.bus.family import READING, ServoError
 from snake_gym.hardware.calibration.calibration import Calibration
-from snake_gym.hardware.calibration.procedures import never
 from snake_gym.hardware.guard.body import BodySample, BringUpError, ServoReadings
 from snake_gym.hardware.guard.bring_up import (
     PATIENCE_S,
-    Interrupted,
+    Look,
     check_health,
     check_range,
     find_missing,
-    late_note,
     let_follow,
-    raise_if_interrupted,
     raise_torque,
 )
 from snake_gym.hardware.guard.checks import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
-from snake_gym.hardware.guard.cycle_time import ADAPTER_S, READING_SHARE, goals_s, reading_s, too_short
+from snake_gym.hardware.guard.cycle_time import ADAPTER_S, READING_SHARE, too_short
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.heartbeat import Heartbeat
-from snake_gym.hardware.guard.torque_off import TorqueOff
+from snake_gym.hardware.guard.torque_switch import TorqueSwitch
 from snake_gym.robot.spec import FloatArray
 
 _ABSENT_S = 0.1
 """Silence after which a servo may have restarted [s]."""
-_BUSY_S = 0.01
-"""Lateness of this computer that explains missing answers [s]."""
 _PATIENCE_S = 0.005
 """Longest delay of an answer on a slow wire: the most that a USB adapter and a busy computer add [s]."""
 
@@ -63,21 +56,17 @@ class ServoBody:
     """
 
     def __init__(
-        self,
-        bus: ServoBus,
-        calibration: Calibration,
-        limits: SafetyLimits,
-        period_s: float = 0.02,
-        speed_rad_s: FloatArray | float = math.inf,
-        stop: EmergencyStop | None = None,
+        self, bus: Bus, calibration: Calibration, limits: SafetyLimits, period_s: float = 0.02,
+        speed_rad_s: FloatArray | float = math.inf, stop: EmergencyStop | None = None,
         heartbeat: Heartbeat | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.bus, self.calibration, self.clock = bus, calibration, bus.clock
         self.limits = limits = limits.of_model(calibration.model)
         self.period_s = period_s
-        self.sending_s = goals_s(len(calibration.ids), bus.baud, bus.family) + ADAPTER_S
+        self.sending_s = bus.cycle_time(calibration.ids).goals_s + ADAPTER_S
         """Time [s] that the goals of all servos take."""
-        self.stop = EmergencyStop() if stop is None else stop
+        names = {one: f"joint {joint + 1}" for joint, one in enumerate(calibration.ids)}
+        self.torque = TorqueSwitch(bus, names, stop or EmergencyStop(), heartbeat)
         self.watch: Callable[[BodySample], None] | None = None
         """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
         self.n_joints = n = len(calibration.joints)
@@ -85,21 +74,17 @@ class ServoBody:
         self._read = ServoReadings(calibration)
         self._cycle_s = self._line_free_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
-        self._late_s, self._n_late = 0.0, 0
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
-        self._torque = TorqueOff(bus, calibration.ids, self.stop, heartbeat)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
         self._gone_since_s: float | None = None
         self.next_cycle_s = 0.0
         """Time when the next cycle is due [s]."""
         self._owes_goal = False
-        self.stop_reason: str | None = None
-        """Reason why the torque is off; None: it is on, or the robot has not been started."""
-        self._news: list[str] = []
-        self._told: set[str] = set()
+        self._news = self.torque.news
+        self._faults: set[str] = set()
         self._refused: set[str] = set()
 
     @property
@@ -107,18 +92,23 @@ class ServoBody:
         return self._gone_since_s is not None
 
     @property
-    def torque_off_owed(self) -> bool:
-        """True if the robot has stopped, but not every servo has confirmed that its torque is off."""
-        return self.stop_reason is not None and bool(self._torque.owed)
+    def stop_reason(self) -> str | None:
+        """Reason why the torque is off; None: it is on, or the robot has not been started."""
+        return self.torque.stop_reason
 
-    def start(self, interrupted: Interrupted = never) -> BodySample:
+    @property
+    def torque_off_pending(self) -> bool:
+        """True if the robot has stopped, but not every servo has confirmed that its torque is off."""
+        return self.stop_reason is not None and bool(self.torque.pending)
+
+    def start(self, look: Look = lambda: None) -> BodySample:
         """Bring the robot up, if it is not, and return a sample. Raises BringUpError, with all torque off: a latched
-        stop, a fault of a joint, or a reason from ``interrupted``, called at least every 20 ms or once a servo."""
+        stop, a fault of a joint, or by ``look``, called at least every 20 ms or once a servo."""
         if self._gate is None or self.stop_reason is not None:
             try:
-                self._bring_up(interrupted)
+                self._bring_up(look)
             except BaseException:
-                self._torque.abandon(self.calibration.ids)
+                self.torque.abandon(self.calibration.ids)
                 raise
         self._cycle_s = -math.inf  # a pause without readings is no silence of the servos
         self._commanded_s = self.clock.now()
@@ -142,18 +132,16 @@ class ServoBody:
 
     def cycle(self) -> None:
         """Read all servos once and check the readings; a goal is owed afterwards."""
-        if self.stop_reason is None:  # else somebody is in charge only if the servos say that they are limp
-            self._torque.beat()
-        if self._torque.heartbeat.trouble is not None:
-            self.halt(self._torque.heartbeat.trouble)
+        self.torque.look()
         now = self.clock.now()
         passed_s = now - self._cycle_s if math.isfinite(self._cycle_s) else self.period_s
         self._cycle_s = now
         late = now - self.next_cycle_s
         self.next_cycle_s = now + self.period_s if late > self.period_s else self.next_cycle_s + self.period_s
-        self._late_s = max(self._late_s, late)
-        self._ask(self._reading_ends_s(now))
-        self._look_after(now, passed_s)
+        deadline_s = self._reading_ends_s(now)
+        self._ask(deadline_s)
+        if self.stop_reason is None:
+            self._look_after(now, passed_s, max(late, self.clock.now() - deadline_s))
         self._owes_goal = self.stop_reason is None and not self.port_gone
         if self.watch is not None:
             self.watch(self.sample())
@@ -168,39 +156,24 @@ class ServoBody:
 
     def news(self) -> list[str]:
         """Return the events since the last call, one line each."""
-        news, self._news = self._news, []
-        return news
-
-    def halt(self, reason: str, latch: bool = False) -> None:
-        """Switch the torque off until the next ``start``; ``latch``: until somebody clears the emergency stop."""
-        if self.stop_reason is not None:
-            return
-        self.stop_reason = reason
-        self._owes_goal = False
-        self._news.append(f"stopped: {reason}")
-        self._torque.switch()
-        if self._torque.owed:
-            names = [str(joint + 1) for joint, one in enumerate(self.calibration.ids) if one in self._torque.owed]
-            self._news.append(f"torque is not known to be off in joints {', '.join(names)}: use the hardware stop")
-        if latch and not self.stop.trip(reason):
-            self._news.append(f"the stop could not be latched in {self.stop.latch}")
+        return self.torque.take_news()
 
     def close(self) -> None:
         """Switch the torque off, as far as the servos can be reached, and free the port; may be called twice."""
         try:
-            if self._torque.owed:
-                self.halt("closed")
+            if self.torque.pending:
+                self.torque.halt("closed")
         finally:
             self._gate = None
             self.bus.close()
-            self._torque.heartbeat.close()
+            self.torque.heartbeat.close()
 
     # --- cycle -------------------------------------------------------------------------------------------------------
 
     def _reading_ends_s(self, now_s: float) -> float:
         """Return the time [s] when a reading that begins now, or after the goals, is given up."""
-        ids, bus = self.calibration.ids, self.bus
-        whole_s = reading_s(len(ids), bus.baud, bus.return_delay_s(ids), bus.family) + _PATIENCE_S
+        cycle = self.bus.cycle_time(self.calibration.ids)
+        whole_s = cycle.reading_s + cycle.latency_s + _PATIENCE_S
         most_s = min(whole_s, self.period_s - self.sending_s)
         return max(now_s, self._line_free_s) + max(READING_SHARE * self.period_s, most_s)
 
@@ -213,9 +186,6 @@ class ServoBody:
                 self._news.append("the port is gone")
             return
         self._read.take(read)
-        self._late_s = max(self._late_s, self.clock.now() - deadline_s)
-        if (self._read.health.answered | self._monitor.lost).all():
-            self._late_s, self._n_late = 0.0, self.bus.counters.late
         if self._gone_since_s is not None:
             self._news.append(f"the port is back after {read.stamp_s - self._gone_since_s:.2f} s")
             self._gone_since_s = None
@@ -223,42 +193,35 @@ class ServoBody:
             self._gate = self._new_gate()
             self._follows[:] = False
 
-    def _look_after(self, now: float, passed_s: float) -> None:
-        if self.stop_reason is not None:
-            if self._torque.retry():
-                self._news.append("torque is off in all joints now")
-        elif self.stop.tripped:
-            self.halt(f"emergency stop: {self.stop.reason}")
-        elif self._gone_since_s is not None:
-            if now - self._gone_since_s > self.limits.port_timeout_s:
-                self.halt(f"the port has been gone for {self.limits.port_timeout_s:g} s")
-        elif now - self._commanded_s > self.limits.command_timeout_s:
-            self.halt(f"no command for {self.limits.command_timeout_s:g} s (safety.command_timeout_s)")
+    def _look_after(self, now: float, passed_s: float, late_s: float) -> None:
+        halt, limits = self.torque.halt, self.limits
+        if self._gone_since_s is not None:
+            if now - self._gone_since_s > limits.port_timeout_s:
+                halt(f"the port has been gone for {limits.port_timeout_s:g} s")
+        elif now - self._commanded_s > limits.command_timeout_s:
+            halt(f"no command for {limits.command_timeout_s:g} s (safety.command_timeout_s)")
         else:
-            news, reason = self._monitor.check(self._read.health, passed_s, self._excuse())
-            told = set(self._read.health.faults)
-            self._news += [line for line in news if line not in self._told]
-            self._told = told
+            n_late = [self.bus.late[one] for one in self.calibration.ids]
+            news, reason = self._monitor.check(self._read.health, passed_s, late_s, n_late)
+            self._news += [line for line in news if line not in self._faults]
+            self._faults = set(self._read.health.faults)
             reason = reason or self._range.left(self._read.angle)
             if reason is not None:
-                self.halt(reason, latch=True)
+                halt(reason, latch=True)
             else:
                 self._look_after_absent()
-
-    def _excuse(self) -> str:
-        """Return the cause of silence since all servos have answered, where it is not the servos; else nothing."""
-        if self._late_s > _BUSY_S:
-            return f" (this computer was late by {1e3 * self._late_s:.0f} ms: it is too busy)"
-        return late_note(self.bus.counters.late - self._n_late)
 
     def _look_after_absent(self) -> None:
         """Send no goals to servos that may have restarted; let those that are back follow again."""
         blind = (self._read.health.error & ServoError.ENCODER) != 0
         self._follows &= ~(blind | (self._monitor.silent_s > _ABSENT_S))
         away = np.flatnonzero(~self._follows & self._read.health.answered & ~blind).tolist()
-        back = [str(joint + 1) for joint in away if self._take_back(joint)]
+        back = [joint for joint in away if self._take_back(joint)]
         if back:
-            self._news.append(f"joints {', '.join(back)} follow again")
+            names = ", ".join(str(joint + 1) for joint in back)
+            gap_s = float(self._monitor.gap_s[back].max())
+            silent = f"were silent for {gap_s:.2f} s and " if math.isfinite(gap_s) else ""
+            self._news.append(f"joints {names} {silent}follow again")
 
     def _take_back(self, joint: int) -> bool:
         """Let a servo that was away follow again, from its joint's present angle and with this run's torque."""
@@ -293,49 +256,48 @@ class ServoBody:
         chosen = [(self.calibration.ids[joint], steps[joint], self._speed[joint]) for joint in np.flatnonzero(to)]
         if chosen:
             ids, goals, speeds = zip(*chosen, strict=True)
-            self._torque.expect_on(ids)
+            self.torque.expect_on(ids)
             self.bus.write_targets(ids, goals, speeds)
-            self._line_free_s = self.clock.now() + goals_s(len(ids), self.bus.baud, self.bus.family)
+            self._line_free_s = self.clock.now() + self.bus.cycle_time(ids).goals_s
 
     # --- the way up --------------------------------------------------------------------------------------------------
 
-    def _bring_up(self, interrupted: Interrupted) -> None:
-        def asked() -> str | None:
-            self._torque.beat()
-            if self.stop.tripped:
-                return f"the emergency stop is tripped: {self.stop.reason}"
-            return self._torque.heartbeat.trouble or interrupted()
+    def _bring_up(self, look: Look) -> None:
+        torque = self.torque
 
-        if self.stop.tripped:
-            raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; {self.stop.how_to_clear}")
-        if not self.stop.writable():
-            raise BringUpError(f"the latch of the emergency stop, {self.stop.latch}, cannot be written")
+        def asked() -> None:
+            torque.beat()
+            torque.check_stop()
+            look()
+
+        asked()
         ids = self.calibration.ids
         missing = find_missing(self.bus, self.calibration, self.limits.max_lost_joints, asked)
         self._news += [f"joint {joint + 1} (servo {ids[joint]}) does not answer" for joint in missing]
         present = [joint for joint in range(self.n_joints) if joint not in missing]
-        delay_s = self.bus.return_delay_s(ids)
-        complaint = too_short(self.period_s, len(ids), self.bus.baud, delay_s, self.bus.family)
+        opened = [str(one) for one in close_locks(self.bus, [ids[joint] for joint in present])]
+        if opened:
+            self._news.append(f"the memory of servos {', '.join(opened)} was open: it is closed now")
+        complaint = too_short(self.period_s, len(ids), self.bus.baud, self.bus.cycle_time(ids))
         if complaint is not None:
             raise BringUpError(complaint)
         give_up_s = self.clock.now() + PATIENCE_S
         self._read.take(self.bus.read_block(ids, *READING))
         while not self._read.health.answered[present].all() and self.clock.now() < give_up_s:
-            raise_if_interrupted(asked)
+            asked()
             self._read.take(self.bus.read_block(ids, *READING))
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
         check_health(self._read.health, self.calibration, self.limits, present)
-        check_range(self._range.outside(self._read.angle), self.calibration, present)
-        self._torque.expect_on(ids[joint] for joint in present)
+        check_range(self._range.begin(self._read.angle), self.calibration, present)
+        torque.expect_on(ids[joint] for joint in present)
         steps = self._read.steps.astype(int)
         goals = [(ids[joint], int(steps[joint]), self._speed[joint]) for joint in present]
         raise_torque(self.bus, goals, self.limits.torque_limit, self.limits.ramp_time_s, asked)
         self._gate = self._new_gate()
         self._wanted = self._read.angle.copy()
-        self._range.begin(self._read.angle)
         self._follows = np.isin(np.arange(self.n_joints), present)
-        self._refused, self.stop_reason, self._gone_since_s = set(), None, None
+        self._refused, torque.stop_reason, self._gone_since_s = set(), None, None
         self.next_cycle_s = self.clock.now()
         self._owes_goal = False
 

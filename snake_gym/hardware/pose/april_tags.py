@@ -1,10 +1,8 @@
 """Pose of the head from a camera above the robot: AprilTags (family 36h11) on the floor and one on the head.
 
-Tags with known places on the floor give the map from image to floor in every frame, so the camera's own place need not
-be exact; the tag on the head then gives the pose. With the camera's matrix and distortion (from any chessboard
-calibration) lens distortion and the height of the head's tag above the floor are taken into account; without them the
-picture is assumed to be free of distortion and the tag to lie on the floor, which displaces a tag at height h, seen at
-an angle a from the vertical, by ``h tan a``.
+Tags with known places on the floor show where the camera is in every frame, so its own place need not be exact; the tag
+on the head, at a known height above the floor, then gives the pose. The camera's matrix and distortion come from any
+chessboard calibration.
 
 Detection and refinement of corners are OpenCV's (Olson, AprilTag: a robust and flexible visual fiducial system, ICRA
 2011; Wang and Olson, AprilTag 2, IROS 2016). A thread takes and reads the pictures; whatever goes wrong there
@@ -17,47 +15,31 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
-from snake_gym.config import ConfigError, Settings, build, load_yaml, require
+from snake_gym.config import Settings, build, load_yaml, require
 from snake_gym.config.settings import NonNegative, Positive, PositiveCount
 from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 from snake_gym.robot.spec import FloatArray
 
+require("a camera", "cv2")
+import cv2  # noqa: E402
+
 _UPRIGHT = np.array([[-0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [-0.5, -0.5]])
-
-
-def tag_corners(size_m: float, xy_m: FloatArray, angle_rad: float) -> FloatArray:
-    """Return the corners (4, 2) [m] of a tag of side ``size_m``, world frame."""
-    cos, sin = math.cos(angle_rad), math.sin(angle_rad)
-    return size_m * _UPRIGHT @ np.array([[cos, sin], [-sin, cos]]) + np.asarray(xy_m)
-
-
-def fit_square(corners_m: FloatArray, size_m: float) -> tuple[FloatArray, float, float]:
-    """Fit a tag of side ``size_m`` to corners (4, 2) [m] (Procrustes without scale). Return its centre (2,) [m], the
-    direction of its x axis [rad], and the root mean square distance of the corners [m]."""
-    centre = corners_m.mean(axis=0)
-    arms, square = (corners_m - centre) @ [1.0, 1.0j], size_m * _UPRIGHT @ [1.0, 1.0j]
-    angle = float(np.angle((square.conj() * arms).sum()))
-    off = np.abs(arms - square * np.exp(1.0j * angle))
-    return centre, angle, math.sqrt(float((off**2).mean()))
-
-
+"""Corners of a tag of side 1 that looks along x."""
+_DICTIONARY = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
 TagId = Annotated[int, Field(ge=0, le=586)]
 """Number of a tag of the family 36h11."""
 _MARGIN = 0.25
-"""Surroundings of a tag in which its corners are refined, as a share of its size."""
+"""Surroundings in which corners are refined, as a share of the tag."""
 _REOPEN_S = 1.0
 """Time between attempts to open the camera [s]."""
 _FLOOR_MEMORY_S = 3.0
-"""Time for which a map of the floor is kept while fewer tags than it was made from are seen [s]."""
-_MISFIT_SHARE = 0.1
-"""Largest distance of a head tag's corners from a square at which it is accepted, as a share of its side."""
+"""Time for which a view of more floor tags counts for more [s]."""
 
 
 class FloorTag(Settings):
@@ -71,6 +53,11 @@ class FloorTag(Settings):
     size_m: Positive = 0.1
     """Side of the black square."""
 
+    def corners(self) -> FloatArray:
+        """Return its corners (4, 2) [m], world frame."""
+        cos, sin = math.cos(self.angle_rad), math.sin(self.angle_rad)
+        return self.size_m * _UPRIGHT @ np.array([[cos, sin], [-sin, cos]]) + (self.x_m, self.y_m)
+
 
 class HeadTag(Settings):
     """Tag on the robot's head link."""
@@ -79,7 +66,7 @@ class HeadTag(Settings):
     size_m: Positive = 0.06
     """Side of the black square."""
     height_m: float = 0.0
-    """Height above the floor; needs the camera's matrix."""
+    """Height above the floor."""
     forward_m: float = 0.0
     """Distance of the tag's centre from the centre of the head link, along it."""
     left_m: float = 0.0
@@ -87,22 +74,31 @@ class HeadTag(Settings):
     angle_rad: float = 0.0
     """Direction of the print's right side from the head link's."""
 
+    def link_pose(self, corners: FloatArray) -> tuple[FloatArray, float]:
+        """Return centre (2,) [m] and direction [rad] of the head link from the tag's corners (4, 2) [m], world frame.
+        The direction is that of the square nearest to them (Procrustes)."""
+        centre = corners.mean(axis=0)
+        arms = ((corners - centre) @ [1.0, 1.0j]) * (_UPRIGHT @ [1.0, -1.0j])
+        angle = math.remainder(float(np.angle(arms.sum())) - self.angle_rad, 2.0 * math.pi)
+        cos, sin = math.cos(angle), math.sin(angle)
+        return centre - np.array([[cos, -sin], [sin, cos]]) @ (self.forward_m, self.left_m), angle
+
 
 class CameraConfig(Settings):
     """Camera above the robot, with the tags that it sees."""
 
-    floor: tuple[FloorTag, ...]
+    floor: Annotated[tuple[FloorTag, ...], Field(min_length=1)]
     head: HeadTag
+    matrix: tuple[Positive, Positive, float, float]
+    """Focal lengths and centre fx, fy, cx, cy [pixels]."""
+    distortion: tuple[float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0)
+    """Coefficients k1, k2, p1, p2, k3 of OpenCV's model."""
     camera: int | str = 0
     """Number of the device, or a video file or image sequence (``frames/%04d.png``)."""
     width: PositiveCount = 1280
     """Width asked of the device [pixels]."""
     height: PositiveCount = 720
     """Height asked of the device [pixels]."""
-    matrix: tuple[Positive, Positive, float, float] | None = None
-    """Focal lengths and centre fx, fy, cx, cy [pixels]; None: not known."""
-    distortion: tuple[float, ...] = ()
-    """Coefficients k1, k2, p1, p2, k3 of OpenCV's model; they need ``matrix``."""
     latency_s: NonNegative = 0.03
     """Time from exposure to the frame's arrival."""
     max_floor_error_m: Positive = 0.01
@@ -110,49 +106,29 @@ class CameraConfig(Settings):
 
     def check(self) -> None:
         ids = [tag.id for tag in self.floor] + [self.head.id]
-        if not self.floor or len(set(ids)) != len(ids):
-            raise ValueError(f"floor and head tags have ids {ids}; expected at least one on the floor, each id once")
-        if self.matrix is None and (self.distortion or self.head.height_m != 0.0):
-            raise ValueError("matrix is missing; expected fx, fy, cx, cy, which distortion and head.height_m need")
-        if self.distortion and len(self.distortion) not in (4, 5, 8):
-            raise ValueError(f"distortion has {len(self.distortion)} numbers; expected 4, 5 or 8")
-
-
-class Sighting(NamedTuple):
-    """Pose of the head that was found in one picture."""
-
-    xy_w: FloatArray
-    """(2,) [m] centre of the head link."""
-    angle: float
-    """Direction of the head link [rad]."""
-    n_floor_tags: int
+        if len(set(ids)) != len(ids):
+            raise ValueError(f"floor and head tags have ids {ids}; expected each id once")
 
 
 class TagReader:
-    """Reader of pictures, which keeps the map of the floor between them because the camera does not move.
-
-    Raises ConfigError: OpenCV is not installed.
-    """
+    """Reader of pictures; it keeps the camera's place between them because the camera does not move."""
 
     def __init__(self, config: CameraConfig) -> None:
-        cv2 = _opencv()
-        parameters, dictionary = cv2.aruco.DetectorParameters(), _dictionary()
-        self._detector = cv2.aruco.ArucoDetector(dictionary, parameters)
+        parameters = cv2.aruco.DetectorParameters()
+        self._detector = cv2.aruco.ArucoDetector(_DICTIONARY, parameters)
         parameters.cornerRefinementMethod = cv2.aruco.CORNER_REFINE_APRILTAG
-        self._refiner = cv2.aruco.ArucoDetector(dictionary, parameters)
+        self._refiner = cv2.aruco.ArucoDetector(_DICTIONARY, parameters)
         self.config = config
         self.trouble = ""
         """Reason why the last picture gave no pose."""
-        self._matrix: FloatArray | None = None
-        if config.matrix is not None:
-            fx, fy, cx, cy = config.matrix
-            self._matrix = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
+        fx, fy, cx, cy = config.matrix
+        self._matrix: FloatArray = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
         self._head_plane: FloatArray | None = None
         self._floor_tags, self._floor_s = 0, -math.inf
 
-    def read(self, image: Any, stamp_s: float) -> Sighting | None:
+    def read(self, image: Any, stamp_s: float) -> PoseSample | None:
         """Return the head's pose in a grey or BGR picture taken at ``stamp_s`` [s], or None (see ``trouble``)."""
-        grey = image if image.ndim == 2 else _opencv().cvtColor(image, _opencv().COLOR_BGR2GRAY)
+        grey = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
         corners, ids, _ = self._detector.detectMarkers(grey)
         found = [] if ids is None else zip(ids.ravel().tolist(), corners, strict=True)
         seen = {tag_id: self._undistorted(self._refined(grey, corner[0])) for tag_id, corner in found}
@@ -163,14 +139,8 @@ class TagReader:
         elif head.id not in seen:
             self.trouble = "the head's tag is not in sight"
         else:
-            xy_m, print_angle, misfit_m = fit_square(_through(self._head_plane, seen[head.id]), head.size_m)
-            if misfit_m <= _MISFIT_SHARE * head.size_m:
-                self.trouble = ""
-                angle = math.remainder(print_angle - head.angle_rad, 2.0 * math.pi)
-                cos, sin = math.cos(angle), math.sin(angle)
-                offset = np.array([cos * head.forward_m - sin * head.left_m, sin * head.forward_m + cos * head.left_m])
-                return Sighting(xy_m - offset, angle, self._floor_tags)
-            self.trouble = f"the head's tag is off its shape by {1e3 * misfit_m:.1f} mm"
+            self.trouble = ""
+            return PoseSample(*head.link_pose(_through(self._head_plane, seen[head.id])), stamp_s, True)
         return None
 
     def _refined(self, grey: Any, corners: Any) -> Any:
@@ -183,22 +153,20 @@ class TagReader:
         return near[0] if near else corners
 
     def _undistorted(self, corners: Any) -> FloatArray:
-        """Return corners (4, 2) [pixels], as a camera without distortion sees them if the matrix is known."""
+        """Return corners (4, 2) [pixels] as a camera without distortion sees them."""
         points = np.asarray(corners, dtype=np.float64).reshape(4, 1, 2)
-        if self._matrix is not None:
-            distortion = np.array(self.config.distortion)
-            points = _opencv().undistortPoints(points, self._matrix, distortion, P=self._matrix)
-        return points[:, 0]
+        undone = cv2.undistortPoints(points, self._matrix, np.array(self.config.distortion), P=self._matrix)
+        return np.asarray(undone[:, 0])
 
     def _look_at_floor(self, seen: dict[int, FloatArray], stamp_s: float) -> None:
         tags = [tag for tag in self.config.floor if tag.id in seen]
         if not tags or (len(tags) < self._floor_tags and stamp_s - self._floor_s <= _FLOOR_MEMORY_S):
             return
-        places = np.concatenate([tag_corners(t.size_m, np.array([t.x_m, t.y_m]), t.angle_rad) for t in tags])
+        places = np.concatenate([tag.corners() for tag in tags])
         images = np.concatenate([seen[tag.id] for tag in tags])
         try:
             floor, head_plane = self._planes(places, images)
-        except (_opencv().error, np.linalg.LinAlgError):  # three corners in line, or all in one point
+        except (cv2.error, np.linalg.LinAlgError):  # three corners in line, or all in one point
             return
         off = _through(floor, images) - places
         if math.sqrt(float((off**2).sum(axis=1).mean())) <= self.config.max_floor_error_m:
@@ -207,10 +175,6 @@ class TagReader:
     def _planes(self, places: FloatArray, images: FloatArray) -> list[FloatArray]:
         """Return the maps (3, 3) from the picture [pixels] to the floor and to the plane of the head's tag [m], from
         places (K, 2) on the floor and their images (K, 2)."""
-        cv2 = _opencv()
-        if self._matrix is None:
-            floor, _ = cv2.findHomography(places, images)
-            return 2 * [np.linalg.inv(floor)]
         on_floor = np.column_stack([places, np.zeros(len(places))])
         _, turn, floor_at = cv2.solvePnP(on_floor, images, self._matrix, None, flags=cv2.SOLVEPNP_IPPE)
         turn, floor_at = cv2.solvePnPRefineLM(on_floor, images, self._matrix, None, turn, floor_at)
@@ -221,26 +185,17 @@ class TagReader:
 
 def _through(plane: FloatArray, images: FloatArray) -> FloatArray:
     """Return the points (K, 2) [m] of a plane from their images (K, 2) [pixels]."""
-    return np.asarray(_opencv().perspectiveTransform(images[None], plane)[0])
+    return np.asarray(cv2.perspectiveTransform(images[None], plane)[0])
 
 
 class CameraPose(PoseSource):
-    """Pose from a camera's pictures, read by a thread; a pose older than ``stale_s`` [s] is not valid.
+    """Pose from a camera's pictures, read by a thread; a pose older than ``stale_s`` [s] is not valid."""
 
-    ``open_camera`` opens the camera, a ``cv2.VideoCapture`` or anything that acts like it, again after it was lost; it
-    may raise any exception.
-    """
-
-    def __init__(
-        self, config: CameraConfig, stale_s: float = 0.5, open_camera: Callable[[], Any] | None = None
-    ) -> None:
+    def __init__(self, config: CameraConfig, stale_s: float = 0.5) -> None:
         self.n_frames = self.n_seen = self.n_failures = 0
         """Numbers of pictures taken, of those with a pose, and of failures of the camera."""
         self._trouble = "no picture yet"
-        self._reader = TagReader(config)
-        self._latency_s, self._stale_s = config.latency_s, stale_s
-        self._open = open_camera or (lambda: _open_device(config))
-        self._lock = threading.Lock()
+        self._reader, self._stale_s = TagReader(config), stale_s
         self._pose = NO_POSE
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name="camera", daemon=True)
@@ -251,9 +206,8 @@ class CameraPose(PoseSource):
         return self._trouble
 
     def read(self, now_s: float) -> PoseSample:
-        with self._lock:
-            pose = self._pose
-        return pose._replace(xy_w=pose.xy_w.copy(), valid=now_s - pose.stamp_s <= self._stale_s)
+        pose = self._pose  # one object, which the thread replaces
+        return pose._replace(valid=now_s - pose.stamp_s <= self._stale_s)
 
     def close(self) -> None:
         self._ends.set()
@@ -263,7 +217,7 @@ class CameraPose(PoseSource):
         while not self._ends.is_set():
             camera: Any = None
             try:
-                camera = self._open()
+                camera = open_device(self._reader.config)
                 while not self._ends.is_set() and self._take(camera):
                     pass
                 self._trouble = "the camera gives no pictures"
@@ -280,16 +234,14 @@ class CameraPose(PoseSource):
         good, image = camera.read()
         if not good:
             return False
-        stamp_s = time.monotonic() - self._latency_s
+        stamp_s = time.monotonic() - self._reader.config.latency_s
         self.n_frames += 1
-        sighting = self._reader.read(image, stamp_s)
+        pose = self._reader.read(image, stamp_s)
         self._trouble = self._reader.trouble
-        if sighting is not None:
+        if pose is not None:
             self.n_seen += 1
-            with self._lock:
-                # Continuous over whole turns.
-                angle = self._pose.angle + math.remainder(sighting.angle - self._pose.angle, 2.0 * math.pi)
-                self._pose = PoseSample(sighting.xy_w, angle, stamp_s, True)
+            turned = math.remainder(pose.angle - self._pose.angle, 2.0 * math.pi)  # continuous over whole turns
+            self._pose = pose._replace(angle=self._pose.angle + turned)
         return True
 
 
@@ -298,25 +250,15 @@ def load_camera(path: str | Path) -> CameraConfig:
     return build(CameraConfig, load_yaml(path), str(path))
 
 
-def open_camera(config_path: str | Path | None, stale_s: float) -> CameraPose:
-    """Open the pose source that the YAML file describes. Raises ConfigError: no file, no OpenCV, wrong settings."""
-    if config_path is None:
-        raise ConfigError("pose.camera is missing; expected a YAML file with camera and tags")
-    return CameraPose(load_camera(config_path), stale_s)
+def write_tag(tag_id: int, path: Path) -> None:
+    """Write the print of a tag: its black square of 800 pixels, in a white margin of one cell."""
+    square = cv2.aruco.generateImageMarker(_DICTIONARY, tag_id, 800)
+    cv2.imwrite(str(path), cv2.copyMakeBorder(square, 100, 100, 100, 100, cv2.BORDER_CONSTANT, value=255))
 
 
-def tag_image(tag_id: int, pixels: int) -> Any:
-    """Return the print of a tag: its black square ``pixels`` wide, without the white margin that it needs around it."""
-    return _opencv().aruco.generateImageMarker(_dictionary(), tag_id, pixels)
-
-
-def _dictionary() -> Any:
-    return _opencv().aruco.getPredefinedDictionary(_opencv().aruco.DICT_APRILTAG_36h11)
-
-
-def _open_device(config: CameraConfig) -> Any:
-    cv2 = _opencv()
-    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # the error below tells it
+def open_device(config: CameraConfig) -> Any:
+    """Open the camera. Raises OSError."""
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # the error below says it
     camera = cv2.VideoCapture(config.camera)
     if not camera.isOpened():
         raise OSError("it cannot be opened")
@@ -325,10 +267,3 @@ def _open_device(config: CameraConfig) -> Any:
         camera.set(cv2.CAP_PROP_FRAME_HEIGHT, config.height)
         camera.set(cv2.CAP_PROP_BUFFERSIZE, 1)
     return camera
-
-
-def _opencv() -> Any:
-    require("a camera", "cv2")
-    import cv2
-
-    return cv2

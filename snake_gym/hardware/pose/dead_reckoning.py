@@ -42,28 +42,30 @@ class DeadReckoning(PoseSource):
         self._coupled = spec.friction.coulomb_axes == "coupled"
         self._turning = spec.links("friction.rotational_nms_rad"), spec.links("friction.rotational_coulomb_nm")
         self._pose = NO_POSE._replace(xy_w=np.array(xy_w, dtype=np.float64), angle=float(angle))
-        self._last: tuple[FloatArray, float] | None = None
+        self._last: FloatArray | None = None
 
     def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
         """Move the pose on to ``stamp_s`` [s], by the change of the joint angles (J,) [rad] since the last call."""
         angle = np.array(joint_angle, dtype=np.float64)
         if not np.isfinite(angle).all():
             return
-        if self._last is not None:
-            before, then = self._last
-            dt = stamp_s - then
-            if dt <= 0.0:
-                return
-            if dt <= _LONGEST_GAP_S:
-                rate = (angle - before) / dt
-                # The midpoint rule: the velocity of half-way, from a first guess of half the step.
-                half = self._velocity(0.5 * (angle + before), rate, self._pose.angle)
-                turned = self._pose.angle + 0.5 * dt * half[2]
-                middle = self._velocity(0.5 * (angle + before), rate, turned)
-                xy_w, angle_w = self._pose.xy_w + dt * middle[:2], self._pose.angle + dt * float(middle[2])
-                self._pose = self._pose._replace(xy_w=xy_w, angle=angle_w)
+        before, dt = self._last, stamp_s - self._pose.stamp_s
+        if dt <= 0.0:
+            return
+        if before is not None and dt <= _LONGEST_GAP_S:
+            rate = (angle - before) / dt
+            # The midpoint rule: the velocity of half-way, from a first guess of half the step.
+            half = self._velocity(0.5 * (angle + before), rate, self._pose.angle)
+            turned = self._pose.angle + 0.5 * dt * half[2]
+            middle = self._velocity(0.5 * (angle + before), rate, turned)
+            xy_w, angle_w = self._pose.xy_w + dt * middle[:2], self._pose.angle + dt * float(middle[2])
+            self._pose = self._pose._replace(xy_w=xy_w, angle=angle_w)
         self._pose = self._pose._replace(stamp_s=stamp_s, valid=True)
-        self._last = angle, stamp_s
+        self._last = angle
+
+    def turn_to(self, angle: float) -> None:
+        """Correct the head's direction [rad], as a sensor has it."""
+        self._pose = self._pose._replace(angle=angle)
 
     def read(self, now_s: float) -> PoseSample:
         return self._pose

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -54,53 +52,3 @@ class PoseSource:
 
     def close(self) -> None:
         """Free the source's resources; may be called twice."""
-
-
-class EmulatedPose(PoseSource):
-    """Pose of an emulated robot, as a sensor tells it: late, and off by noise.
-
-    Args:
-        look: gives the true (x [m], y [m], angle [rad]) of the head link now, and in space its height [m] and the
-            vertical (3) in its frame (``ServoPlant.head_pose``).
-        delay_s: age of the poses; between two looks the robot moves evenly.
-        position_noise_m: standard deviation along each axis.
-        heading_noise_rad: standard deviation of the direction.
-        seed: seed of the noise.
-    """
-
-    def __init__(
-        self,
-        look: Callable[[], tuple[float, ...]],
-        delay_s: float = 0.0,
-        position_noise_m: float = 0.0,
-        heading_noise_rad: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        self._look, self._delay_s = look, delay_s
-        self._spread = np.array([position_noise_m, position_noise_m, heading_noise_rad])
-        self._rng = np.random.default_rng(seed)
-        self.lost = False
-        """True makes the source lose the robot."""
-        self._last = NO_POSE._replace(stamp_s=0.0)
-        self._seen: deque[tuple[float, FloatArray]] = deque()
-
-    def read(self, now_s: float) -> PoseSample:
-        if self.lost:
-            self._last = self._last._replace(valid=False)
-            return self._last
-        self._seen.append((now_s, np.array(self._look())))
-        at_s = max(now_s - self._delay_s, self._seen[0][0])
-        while len(self._seen) > 1 and self._seen[1][0] <= at_s:
-            self._seen.popleft()
-        begin_s, pose = self._seen[0]
-        if len(self._seen) > 1:
-            end_s, following = self._seen[1]
-            way = following - pose
-            way[2] = math.remainder(way[2], 2.0 * math.pi)
-            pose = pose + way * ((at_s - begin_s) / (end_s - begin_s))
-        if self._spread.any():
-            pose = pose.copy()
-            pose[:3] += self._spread * self._rng.standard_normal(3)
-        in_space = (float(pose[3]), pose[4:7] / np.linalg.norm(pose[4:7])) if pose.size > 3 else ()
-        self._last = PoseSample(pose[:2].copy(), float(pose[2]), at_s, True, *in_space)
-        return self._last

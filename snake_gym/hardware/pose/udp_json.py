@@ -2,7 +2,7 @@
 
     {"x_m": 1.2, "y_m": -0.3, "angle_rad": 0.7, "stamp_s": 1234.5}
 
-World frame, head link's centre. Of a spatial robot ``z_m`` may tell its height, and ``up`` [x, y, z] the vertical in
+World frame, head link's centre. For a spatial robot ``z_m`` may give its height, and ``up`` [x, y, z] the vertical in
 the head's frame, as an inertial sensor has it; without them it is taken to lie level. ``stamp_s`` is optional and on
 the sender's clock: only its differences are used, to discard datagrams that come out of order. The pose is dated by its
 arrival.
@@ -12,18 +12,39 @@ Only one sender counts, with one socket: poses from another address are ignored 
 
 from __future__ import annotations
 
-import errno
-import json
 import math
 import socket
-from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 
 _LARGEST = 2048
+_CLOCK_SET_BACK_S = 10.0
+"""Step back of a sender's stamps that counts as a new clock [s]."""
+
+
+class Datagram(BaseModel, allow_inf_nan=False):
+    """Content of a datagram."""
+
+    x_m: float
+    y_m: float
+    angle_rad: float
+    stamp_s: float | None = None
+    z_m: float | None = None
+    up: tuple[float, float, float] | None = None
+
+    def pose(self, now_s: float) -> PoseSample:
+        """Return the pose, dated ``now_s`` [s]. Raises ValueError: ``up`` is no direction."""
+        up = None
+        if self.up is not None:
+            up, length = np.array(self.up), math.hypot(*self.up)
+            if length < 0.5:
+                raise ValueError("no direction")
+            up /= length
+        return PoseSample(np.array([self.x_m, self.y_m]), self.angle_rad, now_s, True, self.z_m, up)
 
 
 class UdpJson(PoseSource):
@@ -40,19 +61,18 @@ class UdpJson(PoseSource):
         self._socket.setblocking(False)
         try:
             self._socket.bind((host, port))
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             self._socket.close()
-            taken = getattr(error, "errno", None) == errno.EADDRINUSE
-            why = "another program does (a run still going?): end it or set another pose.udp_port" if taken else error
+            why = error.strerror or error
             raise ConfigError(f"pose.host {host!r}, pose.udp_port {port}: cannot listen there: {why}") from None
         self._host = host
         self.port: int = self._socket.getsockname()[1]
         """UDP port that it listens on."""
         self.n_refused = 0
-        """Number of datagrams that were no poses, or out of order."""
+        """Number of datagrams without a pose, or out of order."""
         self._pose = NO_POSE
         self._sender: tuple[str, int] | None = None
-        self._sender_s = -math.inf
+        self._sent_s = -math.inf
 
     @property
     def trouble(self) -> str:
@@ -79,26 +99,18 @@ class UdpJson(PoseSource):
 
     def _take(self, data: bytes, sender: tuple[str, int], now_s: float) -> None:
         try:
-            told: Any = json.loads(data)
-            x, y, angle = (float(told[name]) for name in ("x_m", "y_m", "angle_rad"))
-            sent = float(told.get("stamp_s", math.inf))
-            height = told.get("z_m")
-            up = None if told.get("up") is None else np.array([float(part) for part in told["up"]])
-            numbers = (x, y, angle, *(() if height is None else (float(height),)), *(() if up is None else up.tolist()))
-            if not all(map(math.isfinite, numbers)) or math.isnan(sent):
-                raise ValueError("not finite")
-            if up is not None and (up.shape != (3,) or not np.linalg.norm(up) > 0.5):
-                raise ValueError("no direction")
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+            content = Datagram.model_validate_json(data)
+            pose = content.pose(now_s)
+        except ValueError:
             self.n_refused += 1
             return
         if sender != self._sender:
             if now_s - self._pose.stamp_s <= self._stale_s:
                 return
-            self._sender, self._sender_s = sender, -math.inf
-        if sent <= self._sender_s and self._sender_s - sent < 10.0:
-            self.n_refused += 1
-            return
-        self._sender_s = -math.inf if math.isinf(sent) else sent
-        up = None if up is None else up / np.linalg.norm(up)
-        self._pose = PoseSample(np.array([x, y]), angle, now_s, True, None if height is None else float(height), up)
+            self._sender, self._sent_s = sender, -math.inf
+        if content.stamp_s is not None:
+            if 0.0 <= self._sent_s - content.stamp_s < _CLOCK_SET_BACK_S:
+                self.n_refused += 1
+                return
+            self._sent_s = content.stamp_s
+        self._pose = pose

@@ -10,16 +10,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import field
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast, get_args
+from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import Field
 
 from snake_gym.config import ConfigError, Settings, choose
 from snake_gym.config.settings import Count, NonNegative, Positive, Share
-from snake_gym.hardware.bus.clock import Clock, MonotonicClock
-from snake_gym.hardware.bus.family import find_family
-from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
+from snake_gym.hardware.bus.bus import BusPort
+from snake_gym.hardware.bus.family import OUR_BUS, find_family
+from snake_gym.hardware.bus.servo_bus import ServoBus, wire_times
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import Body, GuardedBody
@@ -27,23 +28,25 @@ from snake_gym.hardware.guard.cycle_time import too_short
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
-from snake_gym.hardware.pose.source import EmulatedPose, PoseSource
+from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
+from snake_gym.plugins import load_object
 from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.spec import RobotSpec
 
-if TYPE_CHECKING:
-    from snake_gym.emulator.bus import EmulatedBus
-
 EMULATED = ("memory", "pty")
-PoseKind = Literal["truth", "dead_reckoning", "udp_json", "april_tags"]
+"""Ports of robots that are emulated in this process."""
+POSE_KINDS = ("truth", "dead_reckoning", "udp_json", "april_tags")
 
 
 class PoseConfig(Settings):
     """Source of the head's pose."""
 
-    kind: PoseKind = "truth"
-    """Source of ``snake_gym.hardware.pose``; truth: the plant of an emulated robot."""
+    kind: str = "truth"
+    """truth, of an emulated robot's plant; dead_reckoning, udp_json or april_tags; or ``module:NAME`` of a source of
+    your own."""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """Arguments of a source of your own, made as ``NAME(robot, **arguments)``."""
     start_xy_m: tuple[float, float] = (0.0, 0.0)
     """Place of the head at the start, for dead_reckoning."""
     start_angle_rad: float = 0.0
@@ -54,6 +57,12 @@ class PoseConfig(Settings):
     """Age beyond which a pose is not valid."""
     camera: str | None = None
     """YAML file with camera and tags, for april_tags."""
+
+    def check(self) -> None:
+        if ":" not in self.kind:
+            choose(self.kind, (*POSE_KINDS, "module:NAME"), "kind")
+        if self.kind == "april_tags" and self.camera is None:
+            raise ValueError("camera is missing; expected a YAML file with camera and tags")
 
 
 class EmulatedConfig(Settings):
@@ -77,21 +86,17 @@ class EmulatedConfig(Settings):
     command_delay_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Time by which servos act late on their goals."""
     angle_noise_rad: NonNegative = 0.0
-    """Standard deviation of the angles that servos tell."""
+    """Standard deviation of the measured angles."""
     rate_noise_rad_s: NonNegative = 0.0
-    """Standard deviation of the rates that servos tell."""
+    """Standard deviation of the measured rates."""
     pose_delay_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    """Age of the poses that are told; with ``pose.kind: truth`` and from ``emulate``."""
+    """Age of the poses, with ``pose.kind: truth`` and from ``emulate``."""
     position_noise_m: NonNegative = 0.0
-    """Standard deviation of the places that are told, along each axis."""
+    """Standard deviation of the places, along each axis."""
     heading_noise_rad: NonNegative = 0.0
-    """Standard deviation of the directions that are told."""
+    """Standard deviation of the directions."""
     seed: Count = 0
     """Seed of faults and noise."""
-
-    def pose_source(self, look: Callable[[], tuple[float, ...]]) -> EmulatedPose:
-        """Return the source that tells what ``look`` sees: (x, y) [m] and direction [rad] of the head."""
-        return EmulatedPose(look, self.pose_delay_s, self.position_noise_m, self.heading_noise_rad, self.seed)
 
 
 class ConnectionConfig(Settings):
@@ -108,6 +113,8 @@ class ConnectionConfig(Settings):
     """Model of emulated servos without a calibration file."""
     period_s: Positive = 0.02
     """Period of a bus cycle: a reading and the goals of all servos have to fit."""
+    latency_s: Positive | None = None
+    """Longest delay of an answer by adapter and system; None: as measured."""
     priority: Annotated[int, Field(ge=0, le=99)] = 10
     """Real-time priority of the guard process, where the system allows it; 0: none."""
     latch: str | None = None
@@ -118,7 +125,7 @@ class ConnectionConfig(Settings):
     emulated: EmulatedConfig = field(default_factory=EmulatedConfig)
 
     def check(self) -> None:
-        find_family(self.family).check_baud(self.baud)
+        choose(str(self.baud), map(str, find_family(self.family).baud_rates), "baud")
         if self.heartbeat is not None and self.port == "memory":
             raise ValueError("heartbeat is set, but port is 'memory', which has no supply; expected a device, or pty")
 
@@ -132,80 +139,70 @@ class Connected(NamedTuple):
 
     body: Body
     pose: PoseSource
-    emulated: EmulatedBus | None
+    emulated: Any
+    """Emulated bus (``snake_gym.emulator``); None: the robot is real, or emulated elsewhere."""
     close: Callable[[], None]
 
 
-Emulate = Callable[[ConnectionConfig, ChainSpec, Calibration, Clock | None], "EmulatedBus"]
-"""Function that makes emulated servos with their robot (``commands.emulated_robot``); clock None: a virtual one."""
-
-
-def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec, emulate: Emulate) -> Connected:
+def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> Connected:
     """Open the connection that the settings name. Raises ConfigError for errors that the user can correct."""
-    calibration = _calibration(config, spec)
+    calibration = _calibration(config, spec).within(spec.joint_limit_rad)
     limits = limits.of_model(calibration.model)
     if limits.max_lost_joints >= max(spec.n_joints, SafetyLimits.max_lost_joints + 1):
         raise ConfigError(
             f"safety.max_lost_joints is {limits.max_lost_joints}; expected fewer than the {spec.n_joints} joints of "
             f"{spec.name}"
         )
-    complaint = too_short(config.period_s, spec.n_joints, config.baud, family=calibration.family)
-    if complaint is not None:
-        raise ConfigError(complaint)
+    if calibration.family.bus == OUR_BUS:
+        cycle = wire_times(spec.n_joints, config.baud, calibration.family)
+        complaint = too_short(config.period_s, spec.n_joints, config.baud, cycle)
+        if complaint is not None:
+            raise ConfigError(complaint)
     if config.period_s > spec.control_dt_s:
         expected = f"expected <= {spec.control_dt_s:g}, the control period of {spec.name}"
         raise ConfigError(f"connection.period_s is {config.period_s:g}; {expected}")
     speed, stop = spec.joints("actuator.speed_limit_rad_s"), config.stop()
-    emulated, in_memory = None, config.port == "memory"
+    robot: Any = None
     with contextlib.ExitStack() as opened:
-        port = BusPort(config.port, config.baud, calibration.family)
-        if config.port in EMULATED:
-            emulated = emulate(config, spec, calibration, None if in_memory else MonotonicClock())
-        if emulated is not None and not in_memory:
-            from snake_gym.emulator.port import EmulatedPort
-
-            terminal = EmulatedPort(emulated)
-            opened.callback(terminal.close)
-            port = port._replace(device=terminal.port)
-        pose = make_pose(config, spec, emulated)
+        if config.port in EMULATED:  # the emulator is loaded for these ports alone
+            robot = import_module("snake_gym.emulator.robot").EmulatedRobot(config, spec, calibration)
+            opened.callback(robot.close)
+        pose = make_pose(config.pose, spec, robot)
         opened.callback(pose.close)
         body: Body
-        if in_memory and emulated is not None:
-            host = emulated.host_transport
-            bus = ServoBus(host(), config.baud, emulated.clock, reopen=host, family=port.family)
+        if config.port == "memory":
+            host, family = robot.bus.host_transport, calibration.family
+            bus = ServoBus(host(), config.baud, robot.bus.clock, reopen=host, family=family)
             body = ServoBody(bus, calibration, limits, config.period_s, speed, stop)
         else:
+            device = config.port if robot is None else robot.device
+            port = BusPort(device, config.baud, calibration.family, config.latency_s)
             latch, priority = stop.latch, config.priority
             body = GuardedBody(port, calibration, limits, config.period_s, speed, latch, priority, config.heartbeat)
         opened.callback(body.close)
-        return Connected(body, pose, emulated, opened.pop_all().close)
+        return Connected(body, pose, None if robot is None else robot.bus, opened.pop_all().close)
     raise AssertionError("the block above returns or raises")  # pragma: no cover
 
 
-def make_pose(connection: ConnectionConfig, spec: ChainSpec, emulated: EmulatedBus | None) -> PoseSource:
-    """Return the pose source that the settings name."""
-    config = connection.pose
-    kind = choose(config.kind, get_args(PoseKind), "pose.kind")
+def make_pose(config: PoseConfig, spec: ChainSpec, emulated: Any = None) -> PoseSource:
+    """Return the pose source that the settings name; ``emulated``: the robot that is emulated in this process."""
+    kind = config.kind
+    if ":" in kind:
+        source: PoseSource = load_object(kind, "pose.kind")(spec, **config.arguments)
+        return source
     if kind == "truth":
         if emulated is None:
             raise ConfigError(
                 "pose.kind is 'truth', which only a robot that is emulated in this process tells; expected --pose and "
-                f"one of {', '.join(get_args(PoseKind)[1:])} (for a robot of `emulate`: --pose udp_json)"
+                f"one of {', '.join(POSE_KINDS[1:])} (for a robot of `emulate`: --pose udp_json)"
             )
-        bus = emulated
-
-        def look() -> tuple[float, ...]:
-            with bus.lock:
-                bus.advance_to(bus.clock.now())
-                return bus.plant.head_pose()
-
-        return connection.emulated.pose_source(look)
+        return emulated.pose()
     if kind == "udp_json":
         return UdpJson(config.host, config.udp_port, config.stale_s)
     if kind == "april_tags":
-        from snake_gym.hardware.pose.april_tags import open_camera
+        from snake_gym.hardware.pose.april_tags import CameraPose, load_camera
 
-        return open_camera(config.camera, config.stale_s)
+        return CameraPose(load_camera(str(config.camera)), config.stale_s)
     if spec.in_space:
         raise ConfigError(f"pose.kind is {kind!r}, which knows planar robots; expected udp_json or april_tags")
     return DeadReckoning(cast(RobotSpec, spec), config.start_xy_m, config.start_angle_rad)
@@ -218,17 +215,12 @@ def _calibration(config: ConnectionConfig, spec: ChainSpec) -> Calibration:
         calibration = straight_chain(range(1, spec.n_links), spec.joint_limit_rad, config.servo_model)
     else:
         raise ConfigError("connection.calibration is missing; make it: python -m snake_gym.hardware calibrate")
-    check_joints(calibration, spec)
+    if len(calibration.joints) != spec.n_joints:
+        raise ConfigError(
+            f"the calibration has {len(calibration.joints)} joints; expected {spec.n_joints} ({spec.name})"
+        )
     if calibration.family != find_family(config.family):
         raise ConfigError(
             f"connection.family is {config.family!r}, but {calibration.model} servos are of {calibration.family.name!r}"
         )
     return calibration
-
-
-def check_joints(calibration: Calibration, spec: ChainSpec) -> None:
-    """Raise ConfigError unless the calibration has the robot's joints."""
-    if len(calibration.joints) != spec.n_joints:
-        raise ConfigError(
-            f"the calibration has {len(calibration.joints)} joints; expected {spec.n_joints} ({spec.name})"
-        )

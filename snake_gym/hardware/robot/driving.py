@@ -1,4 +1,4 @@
-"""Robot that a person drives: what a driver has to be, a course without targets, and gaits in place of a policy."""
+"""Robot that a person drives: what a driver has to be, and gaits in place of a policy."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-import numpy as np
-
 from snake_gym.config import ConfigError, choose
 from snake_gym.controllers import CONTROLLERS, Controller, make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.hardware.guard.body import BodySample
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.robot.robot_loop import MeasuredCourse, RobotLoop
+from snake_gym.hardware.robot.robot_loop import RobotLoop
 from snake_gym.hardware.robot.run_config import Plan, RunConfig, action_contract, plan_run, robot_of
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual
-from snake_gym.robot.measurement import Goal, Measurement
-from snake_gym.robot.spec import FloatArray
 
 
 class LetGo(Exception):
@@ -46,42 +42,15 @@ class Driver(Protocol):
         ...
 
 
-class FreeCourse(MeasuredCourse):
-    """Way of a robot that is driven: there are no targets; progress is the distance from where it began."""
-
-    _start_xy: FloatArray | None = None
-
-    @property
-    def complete(self) -> bool:
-        return False
-
-    def begin(self, measurement: Measurement, targets: Sequence[Sequence[float]] | None = None) -> None:
-        super().begin(measurement)
-        self.targets_xy, self._start_xy = np.zeros((0, 2)), self._last_xy
-
-    def goal(self) -> Goal:
-        return Goal(np.zeros((1, 2)), np.zeros(1, bool))
-
-    def advance(self, measurement: Measurement, action: FloatArray) -> tuple[float, bool]:
-        if not measurement.pose_valid[0]:
-            return 0.0, False
-        before, self._last_xy = self.progress_m, self._point(measurement)
-        if self._start_xy is None:
-            self._start_xy = self._last_xy
-        self.progress_m = float(np.hypot(*(self._last_xy - self._start_xy)))
-        return self.progress_m - before, False
-
-
 def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:
     """Return a plan in which the named gaits are driven, without names those tuned for the robot.
 
     With a default controller of several modes these are its modes, all of them without names. Raises ConfigError.
     """
-    robot = robot_of(replace(config, policy=None))
     if config.policy is not None:
         raise ConfigError(f"policy is {config.policy!r}; expected none: name the gaits to drive on the command line")
     driven: DrivenGaits | DrivenModes
-    notes: list[str] = []
+    robot, notes = robot_of(config), list[str]()
     if hasattr(CONTROLLERS[robot.default_controller["kind"]], "modes"):
         driven = _drive_modes(config, robot, names)
     else:
@@ -103,9 +72,7 @@ def _drive_gaits(config: RunConfig, robot: Any, names: Sequence[str], notes: lis
         plan = plan_run(replace(config, policy=name))
         controller = plan.contract.decoder.controller
         if controller is None or not isinstance(plan.policy, ZeroResidual):
-            raise ConfigError(
-                f"gait {name!r} is a policy file; expected classical controllers such as cc, or their YAML"
-            )
+            raise ConfigError(f"gait {name!r} is a policy file; expected classical controllers, or their YAML")
         gaits[plan.name] = controller
         notes += [f"{name}: {note}" for note in plan.notes]
     return DrivenGaits(gaits, robot)

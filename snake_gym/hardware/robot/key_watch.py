@@ -31,22 +31,6 @@ class KeyWatch:
         self._before: list[Any] | None = None
 
     def __enter__(self) -> KeyWatch:
-        self._begin()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Leave the keys to a question for as long as the block lasts."""
-        self._end()
-        try:
-            yield
-        finally:
-            self._begin()
-
-    def _begin(self) -> None:
         self._wake, self._woken = os.pipe()
         self._thread = threading.Thread(target=self._run, args=(self._wake,), name="keys", daemon=True)
         # No terminal (a pipe, a file, a service): keys are read all the same until there are no more.
@@ -54,8 +38,9 @@ class KeyWatch:
             self._before = termios.tcgetattr(self._source)
             tty.setcbreak(self._source)
         self._thread.start()
+        return self
 
-    def _end(self) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._woken)
         self._thread.join(1.0)
         os.close(self._wake)
@@ -63,6 +48,15 @@ class KeyWatch:
             with contextlib.suppress(termios.error, OSError):
                 termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
             self._before = None
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the keys to a question for as long as the block lasts."""
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()
 
     def _run(self, wake: int) -> None:
         while True:

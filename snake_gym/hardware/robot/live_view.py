@@ -1,41 +1,32 @@
-"""View of a run: a line a second, and the regularity of its cycles."""
+"""View of a run: a line on a step, and the regularity of its cycles."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections import deque
-from dataclasses import dataclass, field
-from typing import TextIO
 
 import numpy as np
 
-from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.robot.robot_loop import MeasuredCourse, StepRecord
 
+_MOST_CYCLES = 100_000
 
-@dataclass
+
 class Timing:
-    """Regularity of the bus cycles and of the policy's steps."""
+    """Regularity of the bus cycles and of the policy's steps; ``period_s`` [s]: requested period of the cycles."""
 
-    period_s: float
-    """Requested period of the bus cycles [s]."""
-    n_cycles: int = 0
-    n_missed: int = 0
-    """Number of cycles that never came."""
-    worst_s: float = 0.0
-    """Largest deviation of a period from the requested one [s]."""
-    latest_s: float = 0.0
-    """Largest delay of a step of the policy [s]."""
-    _off: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
-    _last_s: float | None = None
+    def __init__(self, period_s: float) -> None:
+        self.period_s = period_s
+        self.begin()
 
     def begin(self) -> None:
         """Count from now on, which leaves out the time of bring-up."""
         self.n_cycles = self.n_missed = 0
+        """Numbers of cycles, and of those that never came."""
         self.worst_s = self.latest_s = 0.0
-        self._off.clear()
-        self._last_s = None
+        """Largest deviation of a period from the requested one, and largest delay of a step of the policy [s]."""
+        self._off: deque[float] = deque(maxlen=_MOST_CYCLES)
+        self._last_s: float | None = None
 
     def cycle(self, begin_s: float) -> None:
         """Count a cycle that began at ``begin_s`` [s]."""
@@ -62,50 +53,31 @@ class Timing:
             "jitter_p999_s": self.percentile(99.9), "jitter_max_s": self.worst_s, "latest_step_s": self.latest_s,
         }  # fmt: skip
 
-
-class LineView:
-    """View of a run by one line a second on ``stream``; None: standard output."""
-
-    every_s = 1.0
-
-    def __init__(self, title: str, stream: TextIO | None = None) -> None:
-        self._stream, self._next_s = stream or sys.stdout, -math.inf
-        self.say(title)
-
-    def show(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
-        """Show a step ``time_s`` [s] into the run, if it is time to."""
-        if time_s >= self._next_s:
-            self._next_s = time_s + self.every_s
-            self._draw(time_s, step, course, timing)
-
-    def say(self, line: str) -> None:
-        """Show a line that stays."""
-        print(line, file=self._stream, flush=True)
-
-    def _draw(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
-        health, n_targets = step.body.health, len(course.targets_xy)
-        parts = [f"{time_s:7.1f} s", _pose_text(step.pose)]
-        if n_targets:
-            parts.append("arrived" if course.complete else f"target {course.index + 1}/{n_targets}{_away(course)}")
-        parts.append(f"progress {course.progress_m:.2f} m")
-        load, hot = np.abs(health.load), health.temperature_c
-        if np.isfinite(load).any():
-            worst = int(np.nanargmax(load))
-            parts.append(f"load {100 * load[worst]:.0f} % (joint {worst + 1})")
-        if np.isfinite(hot).any():
-            parts.append(f"{np.nanmax(hot):.0f} C")
-        if step.body.lost.any():
-            parts.append("lost " + ", ".join(str(joint + 1) for joint in np.flatnonzero(step.body.lost)))
-        parts.append(f"jitter {1e3 * timing.percentile(99.9):.1f} ms")
-        if step.held or not step.pose.valid:
-            parts.append("holding its shape: no pose" if step.held else "no pose")
-        self.say("  ".join(parts))
+    def __str__(self) -> str:
+        off = [f"{1e3 * value:.2f} ms" for value in (self.percentile(50.0), self.percentile(99.9), self.worst_s)]
+        return (
+            f"bus: {self.n_cycles} cycles, {self.n_missed} missed, "
+            f"period off by {off[0]} (median), {off[1]} (99.9 %), {off[2]} (worst)"
+        )
 
 
-def _pose_text(pose: PoseSample) -> str:
-    degrees = math.remainder(math.degrees(pose.angle), 360.0)
-    return f"head x {pose.xy_w[0]:+.2f} y {pose.xy_w[1]:+.2f} m {degrees:+4.0f} deg"
-
-
-def _away(course: MeasuredCourse) -> str:
-    return f", {course.distance_m:.2f} m away" if math.isfinite(course.distance_m) else ""
+def describe_step(time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> str:
+    """Return a line on a step ``time_s`` [s] into the run."""
+    (x, y), degrees = step.pose.xy_w, math.remainder(math.degrees(step.pose.angle), 360.0)
+    parts = [f"{time_s:7.1f} s", f"head x {x:+.2f} y {y:+.2f} m {degrees:+4.0f} deg"]
+    if len(course.targets_xy):
+        away = f", {course.distance_m:.2f} m away" if math.isfinite(course.distance_m) else ""
+        parts.append("arrived" if course.complete else f"target {course.index + 1}/{len(course.targets_xy)}{away}")
+    parts.append(f"progress {course.progress_m:.2f} m")
+    load, hot = np.abs(step.body.health.load), step.body.health.temperature_c
+    if np.isfinite(load).any():
+        worst = int(np.nanargmax(load))
+        parts.append(f"load {100 * load[worst]:.0f} % (joint {worst + 1})")
+    if np.isfinite(hot).any():
+        parts.append(f"{np.nanmax(hot):.0f} C")
+    if step.body.lost.any():
+        parts.append("lost " + ", ".join(str(joint + 1) for joint in np.flatnonzero(step.body.lost)))
+    parts.append(f"jitter {1e3 * timing.percentile(99.9):.1f} ms")
+    if step.held or not step.pose.valid:
+        parts.append("holding its shape: no pose" if step.held else "no pose")
+    return "  ".join(parts)

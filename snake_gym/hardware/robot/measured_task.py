@@ -18,7 +18,7 @@ import numpy as np
 
 from snake_gym.config import ConfigError, Settings, build, to_dict
 from snake_gym.hardware.robot.robot_loop import Contract, CourseConfig, MeasuredCourse
-from snake_gym.hardware.robot.run_config import action_contract, file_contract
+from snake_gym.hardware.robot.run_config import action_contract
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import ObservationConfig
 from snake_gym.interface.policy_file import FilePolicy
@@ -30,7 +30,7 @@ from snake_gym.robot.spec import FloatArray
 from snake_gym.tasks.task import EnvConfig, NewEpisodes, Step, begin_episodes
 
 _NOT_REAL = {field.name for field in fields(EnvConfig)} - {"start"} | {"contact_sensor"}
-"""Settings of simulated envs that a real robot has no use for, or that are given beside the task."""
+"""Settings of simulated envs without a use on a real robot, or given next to the task."""
 _UNFELT = ("energy", "contact")
 """Reward terms that nothing on the robot measures."""
 _TURNED_RAD = 0.01
@@ -91,16 +91,12 @@ class MeasuredTask(MeasuredCourse):
     def complete(self) -> bool:
         return self._done
 
-    def contract(
-        self, policy: FilePolicy | None, robot: Any, action: ActionConfig | None, observation: ObservationConfig | None
-    ) -> Contract:
-        """Return action, observation and robot of the task, those of ``policy`` if there is one. Raises ConfigError."""
-        if policy is not None:
-            return file_contract(policy, robot, self.task.tracked_point, "the task's tracked_point")
+    def contract(self, action: ActionConfig, observation: ObservationConfig | None) -> Contract:
+        """Return action, observation and robot of the task, without a policy file. Raises ConfigError."""
         scan = {} if self.scan is None else {"n_beams": self.scan.n_beams, "max_range_m": self.scan.max_range_m}
         return action_contract(
-            action or ActionConfig(), self._spec, self.config, observation, self.task.commands_speed,
-            task_columns=self.task.columns, **scan,
+            action, self._spec, self.config, observation, self.task.commands_speed, task_columns=self.task.columns,
+            **scan,
         )  # fmt: skip
 
     def begin(self, measurement: Measurement, targets: Sequence[Sequence[float]] | None = None) -> None:
@@ -156,7 +152,7 @@ class MeasuredTask(MeasuredCourse):
         return made, reached > 0
 
     def infos(self) -> dict[str, Any]:
-        """Return what the task tells of the episode."""
+        """Return the task's own numbers of the episode."""
         return {name: values[0].item() for name, values in self.task.record.items()}
 
     def _state(self, measurement: Measurement) -> Any:

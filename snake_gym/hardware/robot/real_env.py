@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from snake_gym.config import Settings, apply_keywords
 from snake_gym.config.errors import check_options
-from snake_gym.emulator.robot import emulate
 from snake_gym.hardware.robot.measured_task import MeasuredTask, task_settings
 from snake_gym.hardware.robot.robot_loop import Contract, StepRecord
 from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, file_contract, open_loop
@@ -51,9 +50,11 @@ class RealConfig(LoopSettings, kw_only=True):
     def check(self) -> None:
         for name in ("action", "observation"):
             if self.policy is not None and getattr(self, name) is not None:
-                raise ValueError(f"{name} is set beside policy; expected one of them: the policy file says its {name}")
+                raise ValueError(
+                    f"{name} is set, and so is policy; expected one of them: the policy file has its {name}"
+                )
         if self.task is not None and self.reward != RealRewardConfig():
-            raise ValueError("reward is set beside task; expected task.reward")
+            raise ValueError("reward is set, and so is task; expected task.reward")
 
 
 class RealSnakeEnv(gym.Env[Any, Any]):
@@ -61,8 +62,8 @@ class RealSnakeEnv(gym.Env[Any, Any]):
 
     Description:
         The servo chain on its bus, under the safety layers of ``snake_gym.hardware.guard``, with a pose source on its
-        head. What is trained in ``SnakeGym/Waypoints-v0`` runs here unchanged. Without a port, an emulated robot:
-        emulated servos, byte for byte, moved by the project's physics, as fast as the processor allows.
+        head. What is trained in ``SnakeGym/Waypoints-v0`` runs here unchanged. Without a port, emulated servos, byte
+        for byte, moved by the project's physics, as fast as the processor allows.
 
     Tasks:
         ``task={"id": "SnakeGym/PathFollow-v0", "path": {...}}`` is another task than visiting targets: any that begins
@@ -105,7 +106,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
             raise ValueError(f"render_mode is {render_mode!r}; expected None: the robot can be looked at")
         self.config = apply_keywords(RealConfig, config, settings, "env")
         self.task, contract = plan_task(self.config)
-        self.loop, connected = open_loop(contract, self.config, emulate, self.task)
+        self.loop, connected = open_loop(contract, self.config, self.task)
         self._close = connected.close
         self.robot_spec = self.loop.spec
         self.n_steps = max(1, round(self.config.time_limit_s / self.robot_spec.control_dt_s))
@@ -136,7 +137,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
             terms, weights = self.task.terms, self.task.task.weights
         weighted = {name: weights[name] * value for name, value in terms.items()}
         truncated = not record.complete and (self.loop.step_count >= self.n_steps or record.stop_reason is not None)
-        if record.stop_reason is not None:  # a learner that looks at no info is told as well
+        if record.stop_reason is not None:  # for a learner that looks at no info
             warnings.warn(f"the robot is limp, and the episode cut short: {record.stop_reason}", stacklevel=2)
         info = self._info(record)
         for name, value in terms.items():
@@ -171,13 +172,17 @@ class RealSnakeEnv(gym.Env[Any, Any]):
 def plan_task(config: RealConfig) -> tuple[MeasuredTask | None, Contract]:
     """Return the task of the settings, None for a course of targets, and its contract. Raises ConfigError."""
     policy = None if config.policy is None else load_policy(config.policy, config.robot)
-    if config.task is None and policy is not None:
-        return None, file_contract(policy, config.robot, config.course.tracked_point)
     if config.robot is None and policy is not None:
         spec: Any = policy.spec
     else:
         spec = load_any_robot("resilient_servo" if config.robot is None else config.robot)
-    if config.task is None:
-        return None, action_contract(config.action or ActionConfig(), spec, config.course, config.observation)
-    task = MeasuredTask(task_settings(config.task, spec, config.time_limit_s, policy), spec)
-    return task, task.contract(policy, config.robot, config.action, config.observation)
+    task = None
+    if config.task is not None:
+        task = MeasuredTask(task_settings(config.task, spec, config.time_limit_s, policy), spec)
+    if policy is not None:
+        point = (config.course if task is None else task.config).tracked_point
+        return task, file_contract(policy, config.robot, point)
+    action = config.action or ActionConfig()
+    if task is not None:
+        return task, task.contract(action, config.observation)
+    return None, action_contract(action, spec, config.course, config.observation)

@@ -1,9 +1,9 @@
 """Log of a run on the robot: one JSON object a line, written as it happens, readable after a crash.
 
-Lines: ``start`` (robot, calibration, policy, settings), then, in the order of
-time, ``cycle`` (one reading of all servos at the bus's rate), ``step`` (one of the policy's), and at last ``end``.
-While the run lasts the file is called ``NAME.partial``; at the end it is renamed, so ``NAME`` is always
-whole. A partial file is read up to its last whole line.
+Lines: ``start`` (robot, calibration, policy, settings), then, in the order of time, ``cycle`` (one reading of all
+servos, at the bus's rate), ``step`` (one of the policy's), and at last ``end``. While the run lasts the file is called
+``NAME.partial``; at the end it is renamed, so ``NAME`` is always whole. A partial file is read up to its last whole
+line.
 
 Times are seconds since the start, on the machine's monotonic clock; angles are joint angles [rad], joint 1 at the tail.
 """
@@ -14,7 +14,8 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -37,14 +38,15 @@ PARTIAL = ".partial"
 
 
 class RecordWriter:
-    """Writer of a log, which never raises once it is open: a full disk must not stop a robot that moves.
+    """Writer of a log. Once it is open it never raises: a full disk must not stop a robot that moves. The first error
+    ends the log, and is said at once on standard error.
 
     Args:
         path: path of the finished log; its folder is made.
-        told: further entries of the ``start`` line.
+        start: further entries of the ``start`` line.
     """
 
-    def __init__(self, path: str | Path, spec: Any, calibration: Calibration | None, told: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | Path, spec: Any, calibration: Calibration | None, start: Mapping[str, Any]) -> None:
         self.path = Path(path)
         self.fault = ""
         """Reason why nothing is written any more."""
@@ -52,12 +54,11 @@ class RecordWriter:
         self._partial = self.path.with_name(self.path.name + PARTIAL)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: TextIO | None = self._partial.open("x", encoding="utf-8")
+            self._file: TextIO = self._partial.open("x", encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"--log {str(path)!r} cannot be written: {error.strerror or error}") from None
         held = None if calibration is None else asdict(calibration)
-        self._write({"kind": "start", "format": FORMAT, "spec": to_dict(spec), "calibration": held, **told})
-        self.flush()
+        self._write({"kind": "start", "format": FORMAT, "spec": to_dict(spec), "calibration": held, **start}, True)
 
     def cycle(self, sample: BodySample) -> None:
         """Write one reading of the servos."""
@@ -75,47 +76,27 @@ class RecordWriter:
 
     def step(self, record: StepRecord, now_s: float, target: FloatArray, progress_m: float) -> None:
         """Write one step of the policy."""
-        self._write({
+        row: Row = {
             "kind": "step", "t": self._time(now_s), "wanted": _rounded(record.wanted), **self._pose(record.pose),
             "target": _rounded(target), "progress": round(progress_m, 6), "late": round(record.late_s, 6),
             "age": round(record.sample_age_s, 6), **({"held": True} if record.held else {}),
             **({"news": list(record.news)} if record.news else {}),
-        })  # fmt: skip
-        self.flush()
+        }  # fmt: skip
+        self._write(row, True)
 
     def pose(self, pose: PoseSample) -> None:
         """Write the robot's pose outside of a step: before the first one, or where there are none."""
         self._write({"kind": "pose", **self._pose(pose)})
 
-    def note(self, line: str) -> None:
-        """Write an event that happened outside of a step."""
-        self._write({"kind": "note", "text": line})
-        self.flush()
-
-    def flush(self) -> None:
-        """Hand everything to the operating system, so that it outlives this process."""
-        self._attempt(lambda file: file.flush())
-
-    def close(self, reason: str, summary: Mapping[str, Any] | None = None) -> None:
-        """Write the last line and give the log its name; may be called twice."""
-        self._write({"kind": "end", "reason": reason, **(summary or {})})
-
-        def finish(file: TextIO) -> None:
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            self._partial.replace(self.path)
-
-        self._attempt(finish)
-        self._file = None
+    def close(self, reason: str, summary: Mapping[str, Any]) -> None:
+        """Write the last line and give the log its name."""
+        self._write({"kind": "end", "reason": reason, **summary}, True, last=True)
 
     def discard(self) -> None:
         """Delete the file: there was nothing to log."""
-        file, self._file = self._file, None
         with contextlib.suppress(OSError):
-            if file is not None:
-                file.close()
-                self._partial.unlink()
+            self._file.close()
+            self._partial.unlink()
 
     def _pose(self, pose: PoseSample) -> Row:
         (angle,) = _rounded(np.array([pose.angle]), 6)
@@ -129,26 +110,31 @@ class RecordWriter:
             self._begun_s = stamp_s
         return round(stamp_s - self._begun_s, 6)
 
-    def _write(self, row: Mapping[str, Any]) -> None:
-        self._attempt(lambda file: file.write(json.dumps(row, separators=(",", ":")) + "\n"))
-
-    def _attempt(self, act: Callable[[TextIO], object]) -> None:
-        """Call ``act`` on the file, if there is one still; the first error ends the log."""
+    def _write(self, row: Row, flush: bool = False, last: bool = False) -> None:
+        """Write a line, unless an error has ended the log; ``flush``: hand all lines to the operating system, so that
+        they outlive this process."""
+        if self.fault:
+            return
         try:
-            if self._file is not None:
-                act(self._file)
+            self._file.write(json.dumps(row, separators=(",", ":")) + "\n")
+            if flush:
+                self._file.flush()
+            if last:
+                os.fsync(self._file.fileno())
+                self._file.close()
+                self._partial.replace(self.path)
         except OSError as error:
             self.fault = f"the log is not written any more: {error.strerror or error}"
-            file, self._file = self._file, None
+            print(self.fault, file=sys.stderr, flush=True)
             with contextlib.suppress(OSError):
-                file.close()  # type: ignore[union-attr]
+                self._file.close()
 
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """Log as arrays: K cycles, S steps, P poses, J joints."""
+    """Log as arrays: K cycles, P poses, J joints."""
 
-    start: dict[str, Any]
+    start: Row
     """First line of the log."""
     cycle_s: FloatArray
     """(K,) [s] increasing."""
@@ -156,8 +142,6 @@ class RunRecord:
     """(K, J) [rad]; NaN where the servo did not answer."""
     reference: FloatArray
     """(K, J) [rad] references last sent to the servos before this cycle's reading."""
-    step_s: FloatArray
-    """(S,) [s] times of the steps."""
     pose_s: FloatArray
     """(P,) [s] times at which the poses were true; NaN: there was none."""
     xy_w: FloatArray
@@ -166,10 +150,7 @@ class RunRecord:
     """(P,) [rad] direction of the head link."""
     pose_valid: NDArray[np.bool_]
     """(P,) True for valid poses."""
-    progress_m: FloatArray
-    """(S,) [m] progress at each step."""
-    news: tuple[str, ...]
-    end: dict[str, Any] | None
+    end: Row | None
     """Last line of the log; None: the run was cut off."""
     path: Path
 
@@ -189,58 +170,38 @@ def read_record(path: str | Path) -> RunRecord:
     path = Path(path)
     if not path.exists() and path.with_name(path.name + PARTIAL).exists():
         path = path.with_name(path.name + PARTIAL)
-    no_log = f"{path} is no log that run or log wrote"
     try:
-        lines = read_file(path, LARGEST_RECORD_BYTES).decode().splitlines()
-    except FileNotFoundError:
-        raise ConfigError(f"log {path} does not exist") from None
-    except UnicodeDecodeError:
-        raise ConfigError(no_log) from None
-    except OSError as error:
-        raise ConfigError(f"log {path} cannot be read: {error.strerror or error}") from None
-    rows: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            if number == 1:
-                raise ConfigError(no_log) from None
-            if number == len(lines):
-                break  # cut off by a crash
-            raise ConfigError(f"log {path}: line {number} is damaged") from None
-        if not isinstance(row, dict):
-            raise ConfigError(f"{no_log}: line {number} is no record")
-        rows.append(row)
-    if not rows or rows[0].get("kind") != "start" or rows[0].get("format") != FORMAT:
-        raise ConfigError(f"{no_log} (format {FORMAT})")
-    try:
+        *lines, last = read_file(path, LARGEST_RECORD_BYTES).decode().splitlines()
+        rows = [json.loads(line) for line in lines]
+        with contextlib.suppress(json.JSONDecodeError):  # cut off by a crash
+            rows.append(json.loads(last))
         return _arranged(rows, path)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"log {path} is damaged: {error!r}") from None
+    except OSError as error:
+        raise ConfigError(f"log {path}: {error.strerror or error}") from None
+    except (LookupError, TypeError, ValueError) as error:
+        raise ConfigError(f"{path} is no log of format {FORMAT}, or it is damaged: {error!r}") from None
 
 
 def _arranged(rows: list[Row], path: Path) -> RunRecord:
-    steps = [row for row in rows if row["kind"] == "step"]
+    start = rows[0]
+    if start["format"] != FORMAT:
+        raise ValueError(f"format {start['format']}")
     poses = [row for row in rows if row["kind"] in ("step", "pose")]
     cycles: list[Row] = []
     for row in rows:
         if row["kind"] == "cycle" and row["t"] is not None and (not cycles or row["t"] > cycles[-1]["t"]):
             cycles.append(row)
-    spec = rows[0]["spec"]
-    n_joints = int(spec["n_joints"]) if spec.get("chain") == "spatial" else int(spec["n_links"]) - 1
 
     def series(which: list[Row], name: str, *width: int) -> FloatArray:
         return np.array([row[name] for row in which], dtype=np.float64).reshape(len(which), *width)
 
+    n_joints = len(cycles[0]["angle"]) if cycles else 0
     angle = series(cycles, "angle", n_joints)
     for k, row in enumerate(cycles):
         angle[k, np.array(row.get("silent", []), dtype=np.int64) - 1] = np.nan
-    news = [line for row in steps for line in row.get("news", [])]
-    news += [row["text"] for row in rows if row["kind"] == "note"]
     return RunRecord(
-        rows[0], series(cycles, "t"), angle, series(cycles, "sent", n_joints), series(steps, "t"),
-        series(poses, "pose_t"), series(poses, "xy", 2), series(poses, "angle"),
-        np.array([row["pose_valid"] for row in poses], dtype=bool), series(steps, "progress"), tuple(news),
+        start, series(cycles, "t"), angle, series(cycles, "sent", n_joints), series(poses, "pose_t"),
+        series(poses, "xy", 2), series(poses, "angle"), np.array([row["pose_valid"] for row in poses], dtype=bool),
         rows[-1] if rows[-1]["kind"] == "end" else None, path,
     )  # fmt: skip
 

@@ -32,6 +32,9 @@ from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray
 
+_LATE_SHARE = 0.5
+"""Lateness of a tick at which a new grid begins, as a share of the period."""
+
 
 class CourseConfig(Settings):
     """Targets of the robot."""
@@ -46,24 +49,26 @@ class CourseConfig(Settings):
 class MeasuredCourse:
     """Progress of one robot along the targets, scored by measurements, since the true pose is unknown.
 
-    While the pose is lost no target is reached and no progress is counted.
+    While the pose is lost no target is reached and no progress is counted. Without targets (``is_free``, a robot driven
+    by hand) progress is the distance from where it began.
     """
 
     columns: tuple[str, ...] = ()
-    """Observation columns of the task besides those that every robot tells."""
+    """Observation columns of the task alone."""
 
-    def __init__(self, config: CourseConfig, spec: Any) -> None:
+    def __init__(self, config: CourseConfig, spec: Any, is_free: bool = False) -> None:
         self.config = config
         self._spec = spec
-        self.targets_xy: FloatArray = np.array(config.targets, dtype=np.float64)
+        self.targets_xy: FloatArray = np.array(() if is_free else config.targets, dtype=np.float64).reshape(-1, 2)
         self.index = 0
         """Index of the current target, which is the number of targets reached."""
         self.progress_m = 0.0
         self._last_xy: FloatArray | None = None
+        self._start_xy: FloatArray | None = None
 
     @property
     def complete(self) -> bool:
-        return self.index >= len(self.targets_xy)
+        return 0 < len(self.targets_xy) <= self.index
 
     @property
     def distance_m(self) -> float:
@@ -75,18 +80,20 @@ class MeasuredCourse:
         if targets is not None:
             self.targets_xy = np.array(targets, dtype=np.float64)
         self.index, self.progress_m = 0, 0.0
-        self._last_xy = self._point(measurement) if measurement.pose_valid[0] else None
+        self._last_xy = self._start_xy = self._point(measurement) if measurement.pose_valid[0] else None
 
     def localise(self, measurement: Measurement) -> Measurement:
         """Return a measurement of the pose source in the frame of the course, which here is the world's."""
         return measurement
 
     def signals(self) -> Mapping[str, FloatArray]:
-        """Return what the task's own observation columns are made from, besides measurement and goal."""
+        """Return the task's own signals for its observation columns."""
         return {}
 
     def goal(self) -> Goal:
-        """Return the current target (1, 2) [m]; inactive when the course is complete."""
+        """Return the current target (1, 2) [m]; inactive when the course is complete, or free."""
+        if not len(self.targets_xy):
+            return Goal(np.zeros((1, 2)), np.zeros(1, bool))
         current = min(self.index, len(self.targets_xy) - 1)
         return Goal(self.targets_xy[current][None].copy(), np.array([not self.complete]))
 
@@ -95,12 +102,15 @@ class MeasuredCourse:
         if self.complete or not measurement.pose_valid[0]:
             return 0.0, False
         here = self._point(measurement)
-        target = self.targets_xy[self.index]
-        distance = float(np.hypot(*(target - here)))
-        made = 0.0 if self._last_xy is None else float(np.hypot(*(target - self._last_xy))) - distance
-        self._last_xy = here
+        before, self._last_xy = here if self._last_xy is None else self._last_xy, here
+        self._start_xy = before if self._start_xy is None else self._start_xy
+        is_free = not len(self.targets_xy)
+        aim = self._start_xy if is_free else self.targets_xy[self.index]
+        distance = float(np.hypot(*(aim - here)))
+        made = float(np.hypot(*(aim - before))) - distance
+        made = -made if is_free else made
         self.progress_m += made
-        reached = distance <= self.config.radius_m
+        reached = not is_free and distance <= self.config.radius_m
         self.index += int(reached)
         return made, reached
 
@@ -115,8 +125,6 @@ class LoopConfig(Settings):
     """Time without a pose after which the robot holds its shape until it is back."""
     first_pose_timeout_s: Positive = 10.0
     """Longest wait for the first pose."""
-    late_share: Positive = 0.5
-    """Share of the period by which a tick may be late; beyond, a new grid begins."""
 
 
 class StepRecord(NamedTuple):
@@ -205,15 +213,14 @@ class RobotLoop:
         if values.shape != (self.decoder.size,):
             raise ValueError(f"action has shape {values.shape}; expected ({self.decoder.size},)")
         if not np.isfinite(values).all():
-            entry = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise ValueError(f"action[{entry}] is {values[entry]}; expected a finite number in [-1, 1]")
+            raise ValueError(f"action is {values.tolist()}; expected finite numbers in [-1, 1]")
         self.action = np.clip(values, -1.0, 1.0)[None]
         held = self.body.clock.now() - self._pose.stamp_s > self.config.pose_timeout_s
         if not held:
             self.reference = self.decoder.decode(self.action, self.measurement, self.course.goal(), self.state)
         self.body.command(self.reference[0])
         late_s = max(0.0, self.body.clock.now() - self._tick_s)
-        if late_s > self.config.late_share * self.spec.control_dt_s:
+        if late_s > _LATE_SHARE * self.spec.control_dt_s:
             self._tick_s = self.body.clock.now()
         self._tick_s += self.spec.control_dt_s
         sample = self.body.run_until(self._tick_s)
@@ -260,5 +267,5 @@ class RobotLoop:
         phase = self.decoder.phase(self.state) if self.decoder.has_phase else None
         remaining = np.array([max(0.0, 1.0 - self.step_count / self.n_steps)])
         goal = self.course.goal()
-        told = {**self.course.signals(), **self.decoder.signals(self.state)}
-        return self.observer.look(measurement, goal, self.reference, self.action, phase, told, remaining)[0]
+        signals = {**self.course.signals(), **self.decoder.signals(self.state)}
+        return self.observer.look(measurement, goal, self.reference, self.action, phase, signals, remaining)[0]

@@ -1,7 +1,7 @@
 """Settings of a run on the robot, and the control loop and policy made from them.
 
-The groups are those of ``SnakeGym/Real-v0``, without Gymnasium: this runs on a small board. A
-classical controller runs as a residual policy that adds nothing, so it gets the measurements themselves.
+The groups are those of ``SnakeGym/Real-v0``, without Gymnasium: this runs on a small board. A classical controller runs
+as a residual policy that adds nothing, so it gets the measurements themselves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from snake_gym.config.settings import Positive
 from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import tuned_file
 from snake_gym.hardware.guard.checks import SafetyLimits
-from snake_gym.hardware.robot.connection import Connected, ConnectionConfig, Emulate, connect
+from snake_gym.hardware.robot.connection import Connected, ConnectionConfig, connect
 from snake_gym.hardware.robot.robot_loop import Contract, CourseConfig, LoopConfig, MeasuredCourse, RobotLoop
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import OWN, ObservationConfig, ObservationLayout
@@ -44,7 +44,7 @@ _NO_SENSOR = ("failed", "contact_force", "range")
 
 
 class LoopSettings(Settings, kw_only=True):
-    """Settings of a control loop on a robot besides its policy."""
+    """Settings of a control loop on a robot, without its policy."""
 
     robot: str | dict[str, Any] | None = None
     """Nominal robot: a preset's name, a YAML file, or settings; None: the policy's, or resilient_servo."""
@@ -97,18 +97,16 @@ def plan_run(config: RunConfig) -> Plan:
         loaded = load_policy(policy, None if config.robot is None else load_any_robot(config.robot))
         contract = file_contract(loaded, config.robot, config.course.tracked_point)
         notes = robot_note(loaded.spec, contract.robot), _task_note("trained", loaded.contract.env.id)
-        return Plan(loaded, contract, loaded.name, _told(notes))
-    by_name, sources = policy in CONTROLLERS, sorted(_SOURCES & controller.keys())
-    for source in sources:
-        if not by_name or controller[source] != policy:
-            raise ConfigError(
-                f"policy is {policy!r}, but controller.{source} is {controller[source]!r}; expected one of them alone"
-            )
-    if by_name:
-        robot = robot_of(config)
-        named = "tuned" if not sources and _is_tuned(policy, robot) else "kind"
-        return _plan_controller(config, {named: policy, **controller})
-    if policy.endswith((".yaml", ".yml")):
+        return Plan(loaded, contract, loaded.name, tuple(filter(None, notes)))
+    is_name, is_file = policy in CONTROLLERS, policy.endswith((".yaml", ".yml"))
+    sources = sorted(_SOURCES & controller.keys())
+    if sources and (is_name or is_file):
+        source = sources[0]
+        raise ConfigError(f"policy is {policy!r}, and controller.{source} {controller[source]!r}; expected one of them")
+    if is_name:
+        source = "tuned" if _is_tuned(policy, robot_of(config)) else "kind"
+        return _plan_controller(config, {source: policy, **controller})
+    if is_file:
         return _plan_controller(config, {"file": policy, **controller})
     if os.sep in policy or os.path.exists(policy):
         raise ConfigError(f"policy: {describe_missing(policy)}")
@@ -123,25 +121,19 @@ def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
     notes: tuple[str | None, ...] = ()
     if tuning is not None:
         notes = tuning.robot_note(robot), _task_note("tuned", tuning.env_id)
-    elif not {"tuned", "file"} & controller.keys():
+    elif "kind" in controller:
         notes = (f"{kind} plays without settings tuned for {robot.name} ({tuned_file(robot.name, kind)})",)
     contract = action_contract(build(ActionConfig, controller_action(settings), "action"), robot, config.course)
-    return Plan(ZeroResidual(contract.decoder.size), contract, config.policy or kind, _told(notes))
-
-
-def _told(notes: tuple[str | None, ...]) -> tuple[str, ...]:
-    return tuple(note for note in notes if note is not None)
+    return Plan(ZeroResidual(contract.decoder.size), contract, config.policy or kind, tuple(filter(None, notes)))
 
 
 def _is_tuned(kind: str, robot: Any) -> bool:
     """Return True if there are readable settings tuned for the robot: a small board may be without PyYAML."""
-    if not tuned_file(robot.name, kind).is_file():
-        return False
     try:
         importlib.import_module("snake_gym.config.yaml_text")
     except ImportError:
         return False
-    return True
+    return tuned_file(robot.name, kind).is_file()
 
 
 def _task_note(made: str, env_id: str | None) -> str | None:
@@ -149,13 +141,11 @@ def _task_note(made: str, env_id: str | None) -> str | None:
     return None if env_id in (None, _TASK) else f"{made} in {env_id}; here it visits targets, as in {_TASK}"
 
 
-def file_contract(
-    policy: FilePolicy, robot: str | dict[str, Any] | None, tracked_point: str, where: str = "course.tracked_point"
-) -> Contract:
+def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, tracked_point: str) -> Contract:
     """Return the contract of a policy file; ``robot`` None: the one it was trained on. Raises ConfigError."""
     layout = policy.make_layout()
     if layout.point != tracked_point:
-        raise ConfigError(f"{where} is {tracked_point!r}; expected {layout.point!r}, as the policy was trained")
+        raise ConfigError(f"tracked_point is {tracked_point!r}; expected {layout.point!r}, as the policy was trained")
     return Contract(policy.make_decoder(), layout, policy.spec if robot is None else load_any_robot(robot))
 
 
@@ -165,29 +155,45 @@ def action_contract(
     course: CourseConfig,
     observation: ObservationConfig | None = None,
     holds_speed: bool = False,
-    **seen_besides: Any,
+    **seen: Any,
 ) -> Contract:
     """Return the contract of an action without policy file, with its observation.
 
-    ``holds_speed``: the task commands a speed, which gaits hold; ``seen_besides``: arguments of ``ObservationLayout``.
+    ``holds_speed``: the task commands a speed, which gaits hold; ``seen``: further arguments of ``ObservationLayout``.
     Raises ConfigError.
     """
-    decoder, seen = ActionDecoder(action, robot, holds_speed), observation or ObservationConfig()
-    if seen.privileged:
+    decoder, shown = ActionDecoder(action, robot, holds_speed), observation or ObservationConfig()
+    if shown.privileged:
         raise ConfigError(
-            f"observation.privileged is [{', '.join(seen.privileged)}]; expected none: nobody knows the truth about a "
+            f"observation.privileged is [{', '.join(shown.privileged)}]; expected none: nobody knows the truth about a "
             "real robot"
         )
     layout = ObservationLayout(
-        robot, decoder.size, decoder.has_phase, course.tracked_point, columns=seen.columns, history=seen.history,
-        controller_signals=decoder.signal_names, **seen_besides,
+        robot, decoder.size, decoder.has_phase, course.tracked_point, columns=shown.columns, history=shown.history,
+        controller_signals=decoder.signal_names, **seen,
     )  # fmt: skip
     return Contract(decoder, layout, robot)
 
 
-def check_columns(layout: ObservationLayout, task_columns: Collection[str] = ()) -> None:
-    """Raise ConfigError for columns that come from another task than the robot's, whose own are ``task_columns``, or
-    from sensors not built in."""
+def open_loop(
+    contract: Contract, settings: LoopSettings, course: MeasuredCourse | None = None
+) -> tuple[RobotLoop, Connected]:
+    """Open port and pose source. Return the loop on them; ``course`` None: the targets of the settings. Raises
+    ConfigError, and leaves nothing open then."""
+    course = MeasuredCourse(settings.course, contract.decoder.spec) if course is None else course
+    _check_columns(contract.layout, course.columns)
+    connected = connect(settings.connection, settings.safety, contract.robot)
+    try:
+        limit_s = settings.time_limit_s
+        return RobotLoop(contract, connected.body, connected.pose, course, settings.loop, limit_s), connected
+    except BaseException:
+        connected.close()
+        raise
+
+
+def _check_columns(layout: ObservationLayout, task_columns: Collection[str]) -> None:
+    """Raise ConfigError for columns of sensors that are not built in, or of other tasks than the robot's, which has
+    ``task_columns``."""
     by_decoder = {name: np.zeros(1) for name in layout.controller_signals}
     lacking = [
         name for name in layout.fields
@@ -195,26 +201,8 @@ def check_columns(layout: ObservationLayout, task_columns: Collection[str] = ())
         and (name in _NO_SENSOR or (name not in OWN and layout.lacks_signal(name, by_decoder, 1)))
     ]  # fmt: skip
     if lacking:
-        told = ", ".join([name for name in OWN if name not in _NO_SENSOR] + list(task_columns))
+        known = ", ".join([name for name in OWN if name not in _NO_SENSOR] + list(task_columns))
         of = "" if task_columns else f"columns of {_TASK} without course.lookahead: "
         raise ConfigError(
-            f"the observation shows {', '.join(lacking)}, which a real robot does not tell; expected {of}{told}"
+            f"the observation shows {', '.join(lacking)}, which a real robot does not tell; expected {of}{known}"
         )
-
-
-def open_loop(
-    contract: Contract, settings: LoopSettings, emulate: Emulate, course: MeasuredCourse | None = None
-) -> tuple[RobotLoop, Connected]:
-    """Open port and pose source. Return the loop on them; ``course`` None: the targets of the settings. Raises
-    ConfigError, and leaves nothing open then."""
-    if "failed" in contract.layout.fields:
-        raise ConfigError("the policy expects to be shown which joints are failed, which a real robot cannot do")
-    course = MeasuredCourse(settings.course, contract.decoder.spec) if course is None else course
-    check_columns(contract.layout, course.columns)
-    connected = connect(settings.connection, settings.safety, contract.robot, emulate)
-    try:
-        limit_s = settings.time_limit_s
-        return RobotLoop(contract, connected.body, connected.pose, course, settings.loop, limit_s), connected
-    except BaseException:
-        connected.close()
-        raise

@@ -21,9 +21,9 @@ from snake_gym.hardware.bus.family import (
     family_of_model,
     find_family,
     register_servo_family,
-    unpack,
 )
 from snake_gym.hardware.bus.feetech import FEETECH
+from snake_gym.hardware.bus.servo_bus import unpack
 
 ENCODINGS = [Encoding(1), Encoding(2), Encoding(2, 10), Encoding(2, 11), Encoding(2, 15), Encoding(2, 15, 1.0, "big")]
 
@@ -78,7 +78,6 @@ def test_wrap() -> None:
 
 def test_addresses_signs_and_units_as_published() -> None:
     assert {name: FEETECH.register(name).address for name in PUBLISHED} == PUBLISHED
-    assert FEETECH.table_end == 87
     signs = {one.name: one.encoding.sign_bit for one in FEETECH.registers if one.encoding.sign_bit is not None}
     assert signs["present_position"] == signs["goal_position"] == signs["present_speed"] == signs["goal_speed"] == 15
     assert (signs["present_load"], signs["homing_offset"]) == (10, 11)
@@ -105,7 +104,7 @@ def test_the_blocks_of_a_control_loop() -> None:
 
 
 def test_a_family_goes_to_another_process_as_plain_data() -> None:
-    assert FEETECH.baud_rates == (1_000_000, 500_000, 250_000, 128_000, 115_200, 76_800, 57_600, 38_400)
+    assert FEETECH.baud_rates == (1_000_000, 500_000, 250_000, 128_000, 115_200)
     assert [FEETECH.encode("baud_rate", code) for code in range(5)] == [bytes([code]) for code in range(5)]
     assert family_of_model("sts3215")[1].number == 777
     assert build(ServoFamily, json.loads(json.dumps(to_dict(FEETECH)))) == FEETECH
@@ -114,14 +113,14 @@ def test_a_family_goes_to_another_process_as_plain_data() -> None:
 @pytest.mark.parametrize(
     ("call", "fragment"),
     [
-        (lambda: FEETECH.encode("baud_rate", 5), "disagree"),
+        (lambda: FEETECH.encode("baud_rate", 5), "expected 0 to 4"),
         (lambda: FEETECH.encode("present_position", 1), "read-only"),
         (lambda: FEETECH.encode("id", 254), "expected 0 to 253"),
         (lambda: FEETECH.register("presnt_position"), "did you mean 'present_position'"),
         (lambda: family_of_model("STS3125"), "did you mean 'STS3215'"),
         (lambda: find_family("fetech"), "did you mean 'feetech'?"),
         (lambda: find_family(":FAMILY"), "is ':FAMILY'; expected module:NAME"),
-        (lambda: find_family("no_such_module:FAMILY"), "No module named 'no_such_module'"),
+        (lambda: find_family("no_such_module:FAMILY"), "'no_such_module' is no module"),
         (lambda: find_family("snake_gym.hardware.bus.feetech:math"), "is a module; expected a ServoFamily"),
         (lambda: replace(FEETECH, registers=FEETECH.registers[5:]), "registers lack id, model"),
         (lambda: replace(FEETECH, registers=(*FEETECH.registers, Register("twice", 86))), "'twice' begins at 86"),

@@ -28,44 +28,26 @@ def test_the_stop_is_latched_across_processes_and_keeps_its_first_reason(tmp_pat
     assert not one.tripped
     one.trip("joint 1 is too hot")
     other.trip("somebody else")
-    assert other.tripped
-    assert other.reason.startswith("joint 1 is too hot (")
-    assert other.clear()
-    assert not one.tripped
-    assert not one.clear()
+    assert other.tripped and other.reason.startswith("joint 1 is too hot (")
+    assert other.clear() and not one.tripped and not one.clear()
+    one.latch.write_text("[]")
+    assert one.reason == "tripped by hand"
+    one.clear()
+    one.latch.symlink_to(tmp_path / "nowhere")
+    assert one.trip("again") and one.tripped
 
 
-def test_a_stop_made_by_hand_holds(tmp_path: Path) -> None:
-    stop = EmergencyStop(tmp_path / "estop")
-    stop.latch.write_text("[]")
-    assert stop.tripped
-    assert stop.reason == "tripped by hand"
-    stop.clear()
-    stop.latch.symlink_to(tmp_path / "nowhere")
-    assert stop.trip("again")
-    assert stop.tripped
-
-
-def test_a_latch_that_cannot_be_written_stays_tripped_in_its_object(tmp_path: Path) -> None:
+def test_a_latch_that_cannot_be_written_stays_tripped_in_its_object_and_one_that_cannot_be_read_is_tripped(
+    tmp_path: Path,
+) -> None:
     stop = EmergencyStop(tmp_path / "no_folder" / "estop")
-    assert not stop.writable()
-    assert not stop.tripped
-    assert stop.reason == ""
-    assert not stop.trip("joint 1 is too hot")
-    assert stop.tripped
-    assert stop.reason == "joint 1 is too hot"
-    assert not stop.trip("another")
-    assert stop.reason == "joint 1 is too hot"
-    assert stop.clear()
-    assert not stop.tripped
-
-
-def test_a_latch_that_cannot_be_read_is_tripped(tmp_path: Path) -> None:
+    assert not stop.writable() and not stop.tripped and stop.reason == ""
+    assert not stop.trip("joint 1 is too hot") and not stop.trip("another")
+    assert stop.tripped and stop.reason == "joint 1 is too hot"
+    assert stop.clear() and not stop.tripped
     (tmp_path / "estop").mkdir()
     stop = EmergencyStop(tmp_path / "estop")
-    assert stop.tripped
-    assert "cannot be read" in stop.reason
-    assert stop.trip("again")
+    assert stop.tripped and "cannot be read" in stop.reason and stop.trip("again")
 
 
 def test_the_folder_is_the_user_s_and_the_same_whatever_the_environment_says() -> None:
@@ -82,11 +64,11 @@ def test_a_port_is_held_until_its_torque_is_off(tmp_path: Path, monkeypatch: pyt
     stop, other = EmergencyStop(tmp_path / "estop"), EmergencyStop()
     stop.hold("run", servos(tmp_path))
     stop.hold("run", servos(tmp_path))
-    other.hold("wiggle", servos(tmp_path, "other"), watched=True)
+    other.hold("wiggle", servos(tmp_path, "other"))
     (lock,) = find_locks(stop.latch)
     assert (lock.pid, lock.what, lock.latch, lock.alive) == (os.getpid(), "run", stop.latch, True)
-    assert lock.servos == servos(tmp_path) and not lock.watched
-    assert {(one.latch, one.watched) for one in find_locks()} == {(stop.latch, False), (other.latch, True)}
+    assert lock.servos == servos(tmp_path)
+    assert {one.latch for one in find_locks()} == {stop.latch, other.latch}
     stop.release()
     stop.release()
     assert [one.latch for one in find_locks()] == [other.latch]
@@ -94,7 +76,7 @@ def test_a_port_is_held_until_its_torque_is_off(tmp_path: Path, monkeypatch: pyt
     assert os.listdir(tmp_path / "user") == []
 
 
-def test_the_lock_of_a_dead_process_tells_and_goes_with_the_next_run(tmp_path: Path) -> None:
+def test_the_lock_of_a_dead_process_stays_until_another_takes_the_port(tmp_path: Path) -> None:
     latch = tmp_path / "estop"
     program = (
         "import sys, time; from pathlib import Path; from snake_gym.hardware.guard.emergency_stop import EmergencyStop"
@@ -106,14 +88,10 @@ def test_the_lock_of_a_dead_process_tells_and_goes_with_the_next_run(tmp_path: P
     with process, ending(process):
         assert process.stdout is not None
         process.stdout.readline()
-        (lock,) = find_locks(latch)
-        assert (lock.pid, lock.alive) == (process.pid, True)
-    (lock,) = find_locks(latch)
-    assert not lock.alive
+        assert [(lock.pid, lock.alive) for lock in find_locks(latch)] == [(process.pid, True)]
+    assert [lock.alive for lock in find_locks(latch)] == [False]
     stop, late = EmergencyStop(latch), EmergencyStop(latch)
     stop.hold("run", servos(tmp_path))
-    (lock,) = find_locks(latch)
-    assert (lock.pid, lock.alive) == (os.getpid(), True)
     late.hold("wiggle", servos(tmp_path))
     stop.release()
     (lock,) = find_locks(latch)
@@ -125,17 +103,15 @@ def test_a_lock_that_cannot_be_made_or_read_stops_nobody(tmp_path: Path, monkeyp
     monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path / "user" / "missing")
     stop = EmergencyStop(tmp_path / "estop")
     stop.hold("run", servos(tmp_path))
-    assert find_locks() == []
     stop.release()
     (tmp_path / "user" / "missing").mkdir(parents=True)
-    for name, told in {"nonsense": "nonsense", "list": "[]", "empty": "", "half": '{"pid": 1, "latch": "/x"}'}.items():
-        (tmp_path / "user" / "missing" / f"{name}.json").write_text(told)
+    for name, content in {"list": "[]", "empty": "", "half": '{"pid": 1, "latch": "/x"}'}.items():
+        (tmp_path / "user" / "missing" / f"{name}.json").write_text(content)
     assert find_locks() == []
 
 
-def test_servos_in_memory_are_no_torque_that_a_person_could_meet(tmp_path: Path) -> None:
+def test_servos_in_memory_have_no_lock(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     rig.body.start()
-    assert rig.torque_on() == [True] * 4
-    assert find_locks(rig.stop.latch) == []
+    assert rig.torque_on() == [True] * 4 and find_locks(rig.stop.latch) == []
     rig.body.close()

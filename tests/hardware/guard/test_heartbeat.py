@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from snake_gym.emulator.port import EmulatedPort
-from tests.hardware.programs import N, launch, settings
+from tests.hardware.programs import N, guard_of, launch, settings
 from tests.hardware.rig import ending, torque_on, wait_until
 
 PAGE = Path(__file__).parents[3] / "docs" / "hardware.md"
@@ -94,12 +94,6 @@ def is_limp(port: EmulatedPort) -> bool:
         return not any(servo.torque_on for servo in port.bus.servos)
 
 
-def guard_of(process: Any) -> int:
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    (guard,) = (int(one) for one in children if b"safety.guard" in Path(f"/proc/{one}/cmdline").read_bytes())
-    return guard
-
-
 def test_both_processes_killed_at_once_open_the_relay(port: EmulatedPort, board: Board, tmp_path: Path) -> None:
     with running(port, board, tmp_path) as process:
         guard = guard_of(process)
@@ -168,17 +162,3 @@ def test_a_wiggle_beats_while_it_moves_and_rests_after_each_servo(
     assert re.fullmatch(rf"([+]+-){{{N}}}", board.heard), board.heard
     assert board.watchdog.closed
     assert not any(torque_on(port))
-
-
-def test_a_wiggle_that_hangs_opens_the_relay(port: EmulatedPort, board: Board, tmp_path: Path) -> None:
-    """The process that waits for its death waits on: it is not dead."""
-    words = ["--port", port.port, "--ids", "1", "--latch", str(tmp_path / "estop"), "--heartbeat", board.port]
-    process = launch("wiggle", *words, "--degrees", "30")
-    with ending(process):
-        wait_until(lambda: not is_limp(port) or process.poll() is not None, 60.0)
-        os.kill(process.pid, signal.SIGSTOP)
-        assert not is_limp(port), "it has been on its way for a second"
-        wait_until(lambda: is_limp(port))
-        assert not board.watchdog.closed
-        process.kill()
-        process.communicate(timeout=20)

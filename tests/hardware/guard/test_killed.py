@@ -1,10 +1,16 @@
-"""Whatever moves servos and is killed by SIGKILL leaves no torque on."""
+"""Whatever moves servos and is killed, hangs or loses its guard leaves no torque on; ``estop`` does the rest.
+
+The witness of the last word is a driver that shares no code with the package.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,98 +18,125 @@ import pytest
 from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.guard.emergency_stop import find_locks
-from tests.hardware.programs import N, launch
+from tests.hardware.programs import N, guard_of, launch, press, settings
+from tests.hardware.raw_driver import RawDriver
 from tests.hardware.rig import ending, torque_on, wait_until
 
+TORQUE = 40
 
-def start(port: EmulatedPort, folder: Path) -> subprocess.Popen[str]:
-    """A wiggle, as far as the first torque."""
-    words = ["--port", port.port, "--ids", f"1-{N}", "--degrees", "30", "--latch", str(folder / "estop")]
+
+def start(what: str, port: EmulatedPort, folder: Path) -> subprocess.Popen[str]:
+    """A command that moves servos, as far as the first torque."""
+    words = {
+        "wiggle": ["--port", port.port, "--ids", f"1-{N}", "--degrees", "30", "--latch", str(folder / "estop")],
+        "calibrate": [
+            "--port", port.port, "--ids", f"1-{N}", "--limit", "60", "--out", str(folder / "out.json"),
+            "--latch", str(folder / "estop"),
+        ],
+        "run": ["cc", *settings(folder, port), "--targets", "9,0", "--log", "none"],
+    }[what]  # fmt: skip
     for _ in range(5):  # servos of this process may miss their turn on a busy machine
-        process = launch("wiggle", *words, patient=True)
+        process = launch(what, *words, patient=True)
+        if what == "calibrate":
+            press(process, "\n")
         wait_until(lambda one=process: any(torque_on(port)) or one.poll() is not None, 60.0)
         if process.poll() is None:
             return process
     raise AssertionError(process.communicate()[0])
 
 
-def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path) -> None:
-    process = start(port, tmp_path)
+def assert_limp(port: EmulatedPort, ids: Sequence[int] = range(1, N + 1)) -> None:
+    with RawDriver(port.port) as raw:
+        assert [raw.read(one, TORQUE) for one in ids] == [0] * len(ids)
+
+
+def end_both(process: subprocess.Popen[str]) -> int:
+    """Kill a command and its guard at once, so that neither sees the other die."""
+    guard = guard_of(process)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for one in (guard, process.pid):
+            os.kill(one, number)
+    process.communicate()
+    return guard
+
+
+@pytest.mark.parametrize("what", ["wiggle", "calibrate"])
+def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, what: str) -> None:
+    process = start(what, port, tmp_path)
     process.send_signal(signal.SIGKILL)
-    out, _ = process.communicate(timeout=20)
-    assert process.returncode == -signal.SIGKILL, out
-    wait_until(lambda: not find_locks(tmp_path / "estop"), 10.0)  # nobody talks any more
-    assert not any(torque_on(port))
+    process.communicate(timeout=20)
+    wait_until(lambda: not find_locks(tmp_path / "estop"), 10.0)
+    assert_limp(port)
+
+
+@pytest.mark.parametrize("what", ["run", "wiggle", "calibrate"])
+def test_estop_switches_off_what_two_dead_processes_left_on(
+    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    guard = end_both(start(what, port, tmp_path))
+    assert any(torque_on(port)), "nobody has told them"
+    (lock,) = find_locks(tmp_path / "estop")
+    assert (lock.pid, lock.what, lock.alive, lock.servos["ids"]) == (guard, what, False, list(range(1, N + 1)))
+    words = ["estop", "--latch", str(tmp_path / "estop"), "--wait"]
+    if what == "wiggle":
+        port.unplug()
+        assert main([*words, "0.1"]) == 1
+        assert f"wiggle (process {guard}) died before it said" in capsys.readouterr().out
+        port.plug()
+    assert main([*words, "20"]) == 0
+    out = capsys.readouterr().out
+    assert f"{what} (process {guard}) had died; switched off from here: torque is off in all servos" in out
+    assert_limp(port)
+    assert not find_locks(tmp_path / "estop")
 
 
 def test_a_wiggle_that_is_killed_while_the_port_is_away_is_switched_off_when_it_is_back(
     port: EmulatedPort, tmp_path: Path
 ) -> None:
-    process = start(port, tmp_path)
+    process = start("wiggle", port, tmp_path)
     with ending(process):
         port.unplug()
-    wait_until(lambda: [lock.alive for lock in find_locks(tmp_path / "estop")] == [True])  # somebody is in charge of it
-    assert any(torque_on(port))
+    assert any(torque_on(port)) and [lock.alive for lock in find_locks(tmp_path / "estop")] == [True]
     port.plug()
     wait_until(lambda: not find_locks(tmp_path / "estop"))
-    assert not any(torque_on(port))
+    assert_limp(port)
     process.communicate(timeout=20)
 
 
-def test_nobody_stays_behind_when_all_went_well(port: EmulatedPort, tmp_path: Path) -> None:
-    words = ["wiggle", "--port", port.port, "--ids", "1", "--latch", str(tmp_path / "estop")]
-    process = launch(*words, patient=True)
-    watchers = lambda: [  # noqa: E731
-        path for path in Path("/proc").glob("[0-9]*/cmdline") if port.port.encode() in _read(path)
-    ]
-    with ending(process):
-        wait_until(lambda: len(watchers()) == 2 or process.poll() is not None)
-        assert process.poll() is None
-        out, _ = process.communicate(timeout=20)
-        assert process.returncode == 0, out
-        wait_until(lambda: not watchers())
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def test_what_loses_the_process_that_waits_for_its_death_ends_with_the_torque_off(
-    port: EmulatedPort, tmp_path: Path
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_wiggle_that_loses_its_guard_ends_with_the_torque_off(
+    port: EmulatedPort, tmp_path: Path, number: signal.Signals
 ) -> None:
-    process = start(port, tmp_path)
+    process = start("wiggle", port, tmp_path)
     with ending(process):
-        os.kill(watcher_of(process), signal.SIGKILL)
+        os.kill(guard_of(process), number)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 1, out
-    assert out.count("the process that would switch the torque off if this one dies has ended") == 1, out
-    assert "Traceback" not in out
-    assert not any(torque_on(port))
-    assert not find_locks(tmp_path / "estop")
-    assert not (tmp_path / "estop").exists(), "nothing has to be cleared"
+    assert out.count("the guard process has died" if number == signal.SIGKILL else "the guard process hangs") == 1, out
+    assert_limp(port)
+    assert not find_locks(tmp_path / "estop") and not (tmp_path / "estop").exists(), "nothing has to be cleared"
 
 
-def watcher_of(process: subprocess.Popen[str]) -> int:
-    """The child of a command that waits for its death."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    (watcher,) = (one for one in children if b"torque_off" in _read(Path(f"/proc/{one}/cmdline")))
-    return int(watcher)
-
-
-def test_estop_ends_a_process_without_guard_that_hangs(
-    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    process = start(port, tmp_path)
+def test_a_wiggle_that_hangs_is_switched_off_and_does_not_move_again(port: EmulatedPort, tmp_path: Path) -> None:
+    process = start("wiggle", port, tmp_path)
     with ending(process):
         process.send_signal(signal.SIGSTOP)
-        code = main(["estop", "--latch", str(tmp_path / "estop"), "--wait", "60"])
-        out = capsys.readouterr().out
-        assert f"(process {process.pid}) does not obey: it is ended" in out
-        process.communicate(timeout=20)
-        assert process.returncode == -signal.SIGKILL
-    assert code == 0 and "torque is off in all servos" in out, out
-    assert not any(torque_on(port))
-    assert not find_locks(tmp_path / "estop")
+        wait_until(lambda: not any(torque_on(port)))
+        assert_limp(port)
+        process.send_signal(signal.SIGCONT)
+        out, _ = process.communicate(timeout=30)
+    assert process.returncode == 1 and "stopped: nothing was asked for" in out, out
+    assert_limp(port)
+
+
+def test_nobody_stays_behind_when_all_went_well(port: EmulatedPort, tmp_path: Path) -> None:
+    process = launch("wiggle", "--port", port.port, "--ids", "1", "--latch", str(tmp_path / "estop"), patient=True)
+    with ending(process), ExitStack() as opened:
+        wait_until(lambda: Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text() != "")
+        guard = os.pidfd_open(guard_of(process))
+        opened.callback(os.close, guard)
+        out, _ = process.communicate(timeout=30)
+        assert process.returncode == 0, out
+        time.sleep(0.1)
+        with pytest.raises(ProcessLookupError):
+            signal.pidfd_send_signal(guard, 0)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snake_gym.hardware.bus.protocol import ServoError
+from snake_gym.hardware.bus.family import ServoError
 from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits, ServoHealth, StallLimits
 
 LIMITS = SafetyLimits(max_speed_rad_s=2.0, max_acceleration_rad_s2=20.0)
@@ -113,23 +113,6 @@ def test_a_servo_that_says_it_cannot_work_is_a_lost_joint(bit: ServoError) -> No
     assert not monitor.lost.any()
 
 
-def test_silence_is_measured_in_time_not_in_cycles_but_a_pause_of_the_cycles_is_none() -> None:
-    monitor = HealthMonitor(SafetyLimits(lost_after_s=0.3), 3)
-    silent = health(answered=np.array([True, False, True]))
-    monitor.check(health(), 0.02)
-    monitor.check(silent, 5.0)
-    assert not monitor.lost.any()
-    monitor.check(silent, 0.35)
-    assert monitor.lost[1]
-
-
-def test_a_joint_that_was_missing_from_the_start_is_lost_at_once() -> None:
-    monitor = HealthMonitor(SafetyLimits(), 3)
-    monitor.miss([2])
-    monitor.check(health(answered=np.array([True, True, False])), DT)
-    assert monitor.lost.tolist() == [False, False, True]
-
-
 @pytest.mark.parametrize(("load", "torque_limit"), [(0.95, 1.0), (0.5, 0.5)])
 def test_a_stall_of_the_torque_in_use_has_to_last_and_a_moving_joint_may_pull_with_all_it_has(
     load: float, torque_limit: float
@@ -141,7 +124,7 @@ def test_a_stall_of_the_torque_in_use_has_to_last_and_a_moving_joint_may_pull_wi
     stuck = HealthMonitor(limits, 3)
     reasons = [stuck.check(health(load=pulls), DT)[1] for _ in range(10)]
     assert reasons[3] is None
-    assert reasons[-1] == f"joint 3 is stalled ({load})"
+    assert reasons[-1] == f"joint 3 is stalled ({100 * load:.3g} % load)"
 
 
 def test_loads_at_the_turning_points_of_a_gait_are_no_stall() -> None:

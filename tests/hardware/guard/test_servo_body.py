@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,10 +13,9 @@ import numpy as np
 import pytest
 
 from snake_gym.config import build, load_yaml
-from snake_gym.emulator.bus import WireFaults
-from snake_gym.hardware.bus.servo_bus import BlockRead
+from snake_gym.hardware.bus.bus import BlockRead
 from snake_gym.hardware.guard.body import BringUpError
-from snake_gym.hardware.guard.checks import SafetyLimits, StallLimits
+from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.robot.run_config import RunConfig
 from tests.hardware.rig import Rig
 
@@ -60,36 +60,6 @@ def test_an_encoder_that_wraps_within_the_range_keeps_the_robot_down_unless_it_c
     np.testing.assert_allclose(rig.plant.joint_angle(), -0.3, atol=2e-3)
 
 
-def test_references_are_gated_on_the_way_to_the_servos(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, max_speed_rad_s=1.0))
-    rig.body.start()
-    before = rig.body.sample().reference
-    rig.run(0.1, np.full(4, 5.0))
-    sample = rig.body.sample()
-    assert (np.abs(sample.reference - before) <= 6 * 0.02 * 1.0 + 1e-9).all()  # six cycles
-    assert sample.clamped.all()
-    rig.run(3.0, np.full(4, 5.0))
-    np.testing.assert_allclose(rig.body.sample().reference, 1.2)
-    rig.run(0.1, np.array([math.nan, 0.0, 0.0, 0.0]))
-    np.testing.assert_allclose(rig.body.sample().reference, 1.2)
-    assert "a reference that is no number was refused" in rig.body.news()
-
-
-def test_a_pause_between_episodes_is_no_silence_of_the_servos(rig: Rig) -> None:
-    rig.run(0.2, np.zeros(4))
-    rig.clock.sleep(2.0)  # nobody cycles
-    for servo in rig.servos:
-        servo.dead = True
-    rig.body.start()
-    rig.body.cycle()
-    assert not rig.body.sample().lost.any()
-    for servo in rig.servos:
-        servo.dead = False
-    rig.run(0.5, np.zeros(4))
-    assert rig.body.stop_reason is None
-    assert not rig.body.sample().lost.any()
-
-
 def test_a_dead_servo_is_a_lost_joint_and_the_others_go_on(rig: Rig) -> None:
     rig.servos[1].dead = True
     wanted = np.array([0.3, 0.0, 0.1, 0.0])
@@ -102,7 +72,7 @@ def test_a_dead_servo_is_a_lost_joint_and_the_others_go_on(rig: Rig) -> None:
     rig.servos[1].dead = False
     rig.run(1.0, wanted)
     assert not rig.body.sample().lost.any()
-    assert "joints 2 follow again" in rig.body.news()
+    assert any(re.fullmatch(r"joints 2 were silent for 1\.\d+ s and follow again", line) for line in rig.body.news())
     np.testing.assert_allclose(rig.plant.joint_angle(), wanted, atol=2e-3)
 
 
@@ -148,17 +118,6 @@ def test_what_stops_the_robot_is_latched_and_takes_the_torque_of_those_that_hear
     assert said == any(servo.dead for servo in rig.servos)
 
 
-def test_without_commands_torque_goes_off(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, command_timeout_s=0.3))
-    rig.body.start()
-    rig.run(0.5, np.zeros(4))
-    assert rig.body.stop_reason is None
-    rig.body.run_until(rig.clock.now() + 0.5)
-    assert rig.body.stop_reason == "no command for 0.3 s (safety.command_timeout_s)"
-    assert rig.torque_on() == [False] * 4
-    assert not rig.stop.tripped
-
-
 def test_a_cable_that_is_pulled_and_put_back(rig: Rig) -> None:
     rig.run(0.3, np.zeros(4))
     rig.bus.unplugged = True
@@ -176,12 +135,12 @@ def test_a_cable_that_is_pulled_and_put_back(rig: Rig) -> None:
     rig.run(4.0, np.full(4, 0.5))
     assert rig.body.stop_reason == "the port has been gone for 3 s"
     assert rig.torque_on() == [True] * 4, "nobody can reach them"
-    assert rig.body.torque_off_owed
+    assert rig.body.torque_off_pending
     rig.bus.unplugged = False
     rig.run(0.5, np.full(4, 0.5))
     assert rig.torque_on() == [False] * 4
-    assert not rig.body.torque_off_owed
-    assert "torque is off in all joints now" in rig.body.news()
+    assert not rig.body.torque_off_pending
+    assert "torque is off in all servos now" in rig.body.news()
 
 
 @pytest.mark.parametrize("what", ["port", "servo"])
@@ -191,7 +150,7 @@ def test_what_was_away_when_the_robot_stopped_is_switched_off_when_it_is_back(ri
     rig.run(0.3, np.full(4, 0.2))
     rig.stop.trip("the key")
     rig.run(0.3, np.zeros(4))
-    assert rig.body.stop_reason is not None and rig.body.torque_off_owed
+    assert rig.body.stop_reason is not None and rig.body.torque_off_pending
     assert rig.torque_on() == [what == "port", True, what == "port", what == "port"]
     rig.bus.unplugged = rig.servos[1].dead = False
     rig.run(1.0, np.zeros(4))
@@ -303,6 +262,10 @@ TROUBLE: dict[str, tuple[Callable[[Rig], object], str]] = {
 }  # fmt: skip
 
 
+def not_now() -> None:
+    raise BringUpError("not now")
+
+
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_torque_that_was_on_goes_off_where_the_way_up_fails(tmp_path: Path, trouble: str) -> None:
     rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, max_lost_joints=0))
@@ -312,7 +275,7 @@ def test_torque_that_was_on_goes_off_where_the_way_up_fails(tmp_path: Path, trou
     make(rig)
     assert rig.torque_on() == [True] * 4
     with pytest.raises(BringUpError, match=message):
-        rig.body.start(lambda: "not now" if trouble == "interrupted" else None)
+        rig.body.start(not_now if trouble == "interrupted" else lambda: None)
     assert rig.torque_on() == [False, False, trouble == "servo missing", False]
     assert not any("torque" in line for line in rig.body.news()), "a servo that never answered is not waited for"
 
@@ -330,19 +293,6 @@ def test_a_broken_encoder_is_a_lost_joint_that_gets_no_goals_and_whose_angle_is_
     assert any("joint 2: encoder" in line for line in rig.body.news())
 
 
-def test_an_overloaded_servo_counts_as_lost_until_it_can_move_again(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, stall=StallLimits(time_s=60.0)))
-    rig.body.start()
-    rig.bus.jam(2)
-    rig.run(4.0, np.full(4, 0.9))
-    assert rig.body.stop_reason is None
-    assert rig.body.sample().lost[1]
-    rig.bus.jam(2, False)
-    rig.run(1.0, np.full(4, -0.2))
-    assert not rig.body.sample().lost.any()
-    np.testing.assert_allclose(rig.plant.joint_angle(), -0.2, atol=0.01)
-
-
 def test_a_gait_that_swings_about_a_jammed_joint_s_angle_does_not_hide_the_stall(tmp_path: Path) -> None:
     """The load is at its limit but for the moments in which the reference passes the joint; others swing along."""
     rig = Rig(tmp_path)
@@ -358,6 +308,14 @@ def test_a_gait_that_swings_about_a_jammed_joint_s_angle_does_not_hide_the_stall
     assert rig.body.stop_reason is not None and rig.body.stop_reason.startswith("joint 2 is stalled")
 
 
+def test_memory_that_was_left_open_is_closed_on_the_way_up(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.servos[1].memory.set("lock", 0)
+    rig.body.start()
+    assert rig.servos[1].memory.get("lock") == 1
+    assert any("memory of servos 2 was open" in line for line in rig.body.news())
+
+
 @pytest.mark.parametrize("how", ["a reason", "Ctrl-C", "the emergency stop"])
 def test_the_way_up_can_be_interrupted_at_any_moment(tmp_path: Path, how: str) -> None:
     for after in range(0, 60, 6):
@@ -365,32 +323,16 @@ def test_the_way_up_can_be_interrupted_at_any_moment(tmp_path: Path, how: str) -
         rig.stop.clear()
         questions, asked_s = 0, math.inf
 
-        def enough(rig: Rig = rig, limit: int = after) -> str | None:
-            nonlocal questions
-            nonlocal asked_s
+        def enough(rig: Rig = rig, limit: int = after) -> None:
+            nonlocal questions, asked_s
             questions += 1
-            if questions <= limit:
-                return None
-            asked_s = min(asked_s, rig.clock.now())
-            if how == "Ctrl-C":
-                raise KeyboardInterrupt
-            if how == "the emergency stop":
+            if questions > limit:
+                asked_s = min(asked_s, rig.clock.now())
+                if how != "the emergency stop":
+                    raise KeyboardInterrupt if how == "Ctrl-C" else BringUpError("not now")
                 rig.stop.trip("the key")
-                return None
-            return "the policy has gone"
 
-        with pytest.raises((BringUpError, KeyboardInterrupt), match=r"^$|the policy has gone|the key"):
+        with pytest.raises((BringUpError, KeyboardInterrupt), match=r"^$|not now|the key"):
             rig.body.start(enough)
         assert rig.torque_on() == [False] * 4, after
         assert rig.clock.now() - asked_s < 0.1
-
-
-def test_one_per_cent_of_lost_and_of_spoiled_packets_hurts_nobody(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, faults=WireFaults(lost=0.01, corrupted=0.01, seed=3))
-    rig.body.start()
-    for k in range(50):
-        rig.run(0.1, np.full(4, 0.3 * math.sin(0.3 * k)))
-    assert rig.body.stop_reason is None
-    assert not rig.body.sample().lost.any()
-    np.testing.assert_allclose(rig.body.sample().joint_angle, 0.3 * math.sin(0.3 * 49), atol=0.02)
-    assert rig.bus.faults.counts["lost"] + rig.bus.faults.counts["corrupted"] > 10

@@ -1,7 +1,7 @@
 """Pictures of tags as a camera would take them: pinhole with lens distortion, blur, noise, things in the way.
 
-Every pixel's ray is followed to the head tag's plane, then to the floor; this shares no code with the reader but the
-tags' prints.
+Every pixel's ray is followed to the head tag's plane, then to the floor; this shares no code with the reader but
+OpenCV's prints of the tags.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from snake_gym.hardware.pose.april_tags import CameraConfig, FloorTag, tag_image
+from snake_gym.hardware.pose.april_tags import CameraConfig, FloorTag
 
 GREY, DARK = 190.0, 110.0
+PRINTS = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def render(
         right, up = (c * x + s * y) / tag.size_m + 0.5, (-s * x + c * y) / tag.size_m + 0.5
         paper = (np.abs(right - 0.5) < 0.625) & (np.abs(up - 0.5) < 0.625)
         ink = (np.abs(right - 0.5) < 0.5) & (np.abs(up - 0.5) < 0.5)
-        cell = tag_image(tag.id, 80)[
+        cell = cv2.aruco.generateImageMarker(PRINTS, tag.id, 80)[
             np.clip(((1.0 - up) * 80).astype(int), 0, 79), np.clip((right * 80).astype(int), 0, 79)
         ]
         shade = np.where(ink, 20.0 + 215.0 * (cell > 127), 235.0)

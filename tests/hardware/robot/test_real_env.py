@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,19 +16,17 @@ from gymnasium.utils.env_checker import check_env
 
 import snake_gym  # noqa: F401  registers
 from benchmarks.sim_to_real import OPEN, course
-from snake_gym.config import ConfigError, build, dump_yaml
-from snake_gym.emulator.robot import emulate
+from snake_gym.config import ConfigError, dump_yaml
 from snake_gym.envs import SnakeVectorEnv
-from snake_gym.hardware.guard.body import BodySample, BringUpError
+from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig, connect
 from snake_gym.hardware.robot.real_env import RealSnakeEnv
-from snake_gym.hardware.robot.robot_loop import Contract, CourseConfig
+from snake_gym.hardware.robot.robot_loop import CourseConfig
 from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, open_loop
-from snake_gym.interface.actions import ActionConfig, ActionDecoder
-from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.interface.policy_writing import write_policy
 from snake_gym.robot.measurement import centre_offset, chain_angles
@@ -100,12 +96,12 @@ def progress_in_simulation(targets: list[list[float]], seconds: float) -> float:
     return float(list(play(env))[-1]["progress_m"])
 
 
-def progress_on_servos(latch: Path, targets: list[list[float]], seconds: float, safety: Any) -> float:
+def progress_on_servos(latch: Path, targets: list[list[float]], seconds: float) -> float:
     # The head is where it has to be for the centre of mass to lie at the origin.
     offset = centre_offset(RESILIENT_SERVO, chain_angles(WAVE[None], np.zeros(1)))[0]
     emulated = {"joint_angle_rad": WAVE.tolist(), "point_xy_m": (-offset).tolist(), "solid": False}  # as in simulation
     env = make(
-        latch, policy=POLICY, course={"targets": targets}, safety=safety, time_limit_s=seconds,
+        latch, policy=POLICY, course={"targets": targets}, safety=UNCLAMPED, time_limit_s=seconds,
         connection={"port": "memory", "emulated": emulated},
     )  # fmt: skip
     for info in play(env):
@@ -114,17 +110,12 @@ def progress_on_servos(latch: Path, targets: list[list[float]], seconds: float, 
     return float(info["progress_m"])
 
 
-@pytest.mark.parametrize(("n_courses", "seconds"), [(1, 12.0), pytest.param(8, 60.0, marks=pytest.mark.slow)])
-def test_the_shipped_policy_makes_the_same_progress_through_driver_and_bytes(
-    latch: Path, n_courses: int, seconds: float
-) -> None:
-    """Ratio of sums: a turn taken a moment later leads another way, by up to 2 % in a single course. In real time,
-    through a pseudo terminal, it takes an idle machine: ``benchmarks/sim_to_real.py --port pty``."""
-    courses = [course(seed) for seed in range(n_courses)]
-    made = sum(progress_on_servos(latch, targets, seconds, UNCLAMPED) for targets in courses)
-    expected = sum(progress_in_simulation(targets, seconds) for targets in courses)
-    assert expected > 0.3 * seconds * n_courses
-    assert made == pytest.approx(expected, rel=0.03)
+def test_the_shipped_policy_makes_the_same_progress_through_driver_and_bytes(latch: Path) -> None:
+    """More and longer courses, and in real time: ``benchmarks/sim_to_real.py``."""
+    targets, seconds = course(0), 12.0
+    expected = progress_in_simulation(targets, seconds)
+    assert expected > 0.3 * seconds
+    assert progress_on_servos(latch, targets, seconds) == pytest.approx(expected, rel=0.03)
 
 
 def test_history_and_velocity_are_those_of_the_steps_before(latch: Path) -> None:
@@ -146,48 +137,36 @@ def test_history_and_velocity_are_those_of_the_steps_before(latch: Path) -> None
 def test_options_of_a_reset_are_targets(latch: Path) -> None:
     env = make(latch, time_limit_s=2.0)
     for options, message in (
-        ({"target": [[1, 0]]}, r"options has the key 'target'; expected one of targets; did you mean 'targets'\?"),
-        ({"targets": []}, "expected a list of at least 1"),
-        ({"targets": [1.0, 0.0]}, r"targets\[0\] is 1.0; expected a list of 2"),
-        (3, "options is 3; expected None or a dict"),
+        ({"target": [[1, 0]]}, "did you mean 'targets'"),
+        ({"targets": [1.0, 0.0]}, "a list of 2"),
     ):
         with pytest.raises(ConfigError, match=message):
-            env.reset(options=options)  # type: ignore[arg-type]
+            env.reset(options=options)
     assert env.loop.measurement is None  # refused before the robot is brought up
     env.reset(options={"targets": np.array([[2.0, 0.0], [3.0, 1.0]])})
     assert env.loop.course.targets_xy.tolist() == [[2.0, 0.0], [3.0, 1.0]]
-    env.reset(options={"lerobot_new_rollout": True})
     env.close()
 
 
-NOT_HERE = {
-    "Waypoints": ({"course": {"lookahead": 2}}, "next_target_1, next_target_2"),
-    "ObstacleField": ({}, "contact_force, range"),
-}
-
-
-@pytest.mark.parametrize("task", NOT_HERE)
-def test_what_a_policy_was_shown_and_no_real_robot_shows_is_refused_at_the_start(
-    latch: Path, tmp_path: Path, task: str
-) -> None:
-    settings, columns = NOT_HERE[task]
-    env = SnakeVectorEnv(f"SnakeGym/{task}-v0", 2, config=settings)
+def test_what_a_policy_was_shown_and_no_real_robot_shows_is_refused_at_the_start(latch: Path, tmp_path: Path) -> None:
+    env = SnakeVectorEnv("SnakeGym/ObstacleField-v0", 2)
     layer = np.zeros((env.core.decoder.size, env.core.layout.size)), None
     file = write_policy(tmp_path / "policy", env, [layer])
     opened = len(os.listdir("/proc/self/fd"))
-    point = env.core.task.tracked_point
-    expected = rf"^the observation shows {columns}.*, which a real robot does not tell; expected .*joint_angle"
-    with pytest.raises(ConfigError, match=expected):
-        make(latch, policy=str(file), course={"tracked_point": point})
+    course = {"tracked_point": env.core.task.tracked_point}
+    with pytest.raises(ConfigError, match=r"^the observation shows contact_force, range.*; expected .*joint_angle"):
+        make(latch, policy=str(file), course=course)
+    with pytest.raises(ConfigError, match=r"^the observation shows next_target_1, which a real robot does"):
+        make(latch, observation={"columns": ["standard", "next_target_1"]})
     assert len(os.listdir("/proc/self/fd")) == opened
-    if task == "Waypoints":
-        with pytest.raises(ConfigError, match=rf"^the observation shows {columns}, which a real robot does"):
-            make(latch, observation={"columns": ["standard", *columns.split(", ")]})
 
 
-def test_a_stop_ends_the_episode_and_forbids_the_next(latch: Path) -> None:
+def test_bad_actions_are_refused_and_a_stop_ends_the_episode_and_forbids_the_next(latch: Path) -> None:
     env = make(latch)
     env.reset()
+    for bad in (np.full(9, np.nan), np.zeros(4)):
+        with pytest.raises(ValueError, match="action"):
+            env.step(bad)
     env.step(env.action_space.sample())
     EmergencyStop(latch).trip("test")
     with pytest.warns(UserWarning, match="emergency stop: test"):
@@ -219,24 +198,6 @@ def test_a_lost_pose_degrades_and_holds_but_does_not_crash(latch: Path) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("bad", [np.full(9, np.nan), np.zeros(4)])
-def test_a_bad_action_is_an_error_that_names_it(latch: Path, bad: np.ndarray) -> None:
-    env = make(latch)
-    env.reset()
-    with pytest.raises(ValueError, match="action"):
-        env.step(bad)
-    env.close()
-
-
-def test_keyword_settings_are_laid_over_a_config(latch: Path) -> None:
-    config = {"connection": {"latch": str(latch)}, "course": {"radius_m": 0.3}}
-    env = RealSnakeEnv(config=config, course={"tracked_point": "head"})
-    assert (env.config.course.radius_m, env.config.course.tracked_point) == (0.3, "head")
-    env.close()
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'corse'.*did you mean 'course'"):
-        RealSnakeEnv(config=config, corse={})
-
-
 def test_the_period_that_is_proposed_for_a_slow_wire_fits(latch: Path) -> None:
     connection = {"servo_model": "SM8524BL", "baud": 115_200}
     env = make(latch, connection={**connection, "period_s": 0.03}, course={"targets": TARGETS})
@@ -246,8 +207,8 @@ def test_the_period_that_is_proposed_for_a_slow_wire_fits(latch: Path) -> None:
         assert info["news"] == ()
         assert not info["lost_joints"].any()
         assert info["sample_age_s"] < 0.04
-    counters = env.loop.body.bus.counters  # type: ignore[attr-defined]
-    assert (counters.missing, counters.retries, counters.late) == (0, 0, 0)
+    bus = env.loop.body.bus  # type: ignore[attr-defined]
+    assert not bus.late
     env.close()
 
 
@@ -263,54 +224,26 @@ def test_a_policy_drives_the_robot_that_is_named_and_every_servo_gets_its_own_sp
 
 
 def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path) -> None:
-    connection = ConnectionConfig(port="pty", latch=str(latch))
     contract = action_contract(ActionConfig(), RESILIENT_SERVO, CourseConfig())
-    limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0)
-    loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits), emulate)
-    assert connected.emulated is not None
-    try:
-        for _ in range(20):  # on a busy machine a servo of this process may miss its turn
-            with contextlib.suppress(BringUpError):
-                loop.reset()
-                break
-        loop.step(np.full(9, 0.6))  # the joints are still on their way when it ends
-        samples: list[BodySample] = []
-        connected.body.watch = samples.append
-        for _ in range(20):
-            samples.clear()
-            time.sleep(0.8)  # longer than command_timeout_s
-            try:
-                loop.reset()
-            except BringUpError:
-                continue
-            assert samples, "it has been looked at"
-            answered = samples[-1].health.answered
-            assert loop.measurement is not None
-            with connected.emulated.lock:
-                angle = connected.emulated.plant.joint_angle().copy()
-            np.testing.assert_allclose(loop.measurement.joint_angle[0, answered], angle[answered], atol=0.02)
-            ends = {loop.step(np.zeros(9)).stop_reason for _ in range(3)}
-            if ends == {None}:
-                break
-        else:
-            raise AssertionError("it did not stay up once in twenty times")
-    finally:
-        connected.close()
+    loop, connected = open_loop(contract, LoopSettings(connection=ConnectionConfig(latch=str(latch))))
+    loop.reset()
+    loop.step(np.full(9, 0.6))  # the joints are still on their way when it ends
+    before = loop.body.run_until(loop.body.clock.now()).joint_angle
+    connected.emulated.clock.sleep(0.4)
+    loop.reset()
+    assert loop.measurement is not None
+    angle = connected.emulated.plant.joint_angle()
+    assert np.abs(angle - before).max() > 0.05
+    np.testing.assert_allclose(loop.measurement.joint_angle[0], angle, atol=0.02)
+    assert loop.step(np.zeros(9)).stop_reason is None
+    connected.close()
 
 
 def test_what_cannot_be_opened_leaves_nothing_open(latch: Path) -> None:
-    free = UdpJson(port=0)
-    free.close()
-    settings = {"kind": "udp_json", "udp_port": free.port}
-    decoder = ActionDecoder(ActionConfig(), RESILIENT_SERVO)
-    layout = ObservationLayout(RESILIENT_SERVO, decoder.size, decoder.has_phase, "centre", reveal_faults=True)
-    connection = ConnectionConfig(port="pty", latch=str(latch), pose=build(PoseConfig, settings, "pose"))
+    taken = UdpJson(port=0)
+    pose = PoseConfig(kind="udp_json", udp_port=taken.port)
     before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(ConfigError, match="which joints are failed"):
-        open_loop(Contract(decoder, layout, RESILIENT_SERVO), LoopSettings(connection=connection), emulate)
+    with pytest.raises(ConfigError, match=rf"pose.udp_port {taken.port}: cannot listen"):
+        connect(ConnectionConfig(port="pty", latch=str(latch), pose=pose), SafetyLimits(), RESILIENT_SERVO)
     assert len(os.listdir("/proc/self/fd")) == before
-    taken = UdpJson(port=free.port)
-    with pytest.raises(ConfigError, match=rf"pose.udp_port {free.port}: cannot listen"):
-        connect(connection, SafetyLimits(), RESILIENT_SERVO, emulate)
-    assert len(os.listdir("/proc/self/fd")) == before + 1
     taken.close()

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, dump_yaml, load_yaml
-from snake_gym.controllers import resolve_controller
 from snake_gym.controllers.tuned import tuned_file
-from snake_gym.emulator.robot import emulate
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig, make_pose
@@ -20,16 +18,10 @@ from snake_gym.hardware.robot.run_config import RunConfig, open_loop, plan_run
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
 
-PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
-
-
-def test_a_shipped_policy_runs_by_its_name() -> None:
-    assert plan_run(RunConfig(policy="resilient_servo_path")).contract.robot == RESILIENT_SERVO
-
 
 def test_the_truth_of_another_process_is_refused_with_the_kinds_that_there_are() -> None:
     with pytest.raises(ConfigError, match=r"one of dead_reckoning, .* \(for a robot of `emulate`: --pose udp"):
-        make_pose(ConnectionConfig(), RESILIENT_SERVO, None)
+        make_pose(PoseConfig(), RESILIENT_SERVO)
 
 
 def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> None:
@@ -40,7 +32,7 @@ def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> No
         policy="cc", connection=ConnectionConfig(latch=str(tmp_path / "estop"), pose=pose),
         loop=LoopConfig(first_pose_timeout_s=0.5),
     )  # fmt: skip
-    loop, connected = open_loop(plan_run(config).contract, config, emulate)
+    loop, connected = open_loop(plan_run(config).contract, config)
     try:
         with pytest.raises(
             BringUpError, match=rf"no pose within 0\.5 s: nothing arrives on UDP 127\.0\.0\.1:{free.port}"
@@ -50,20 +42,12 @@ def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> No
         connected.close()
 
 
-def test_the_gait_that_was_tuned_for_the_robot_plays() -> None:
-    plan = plan_run(RunConfig(controller={"tuned": "fault_aware"}))
-    assert plan.contract.decoder.config.controller == resolve_controller({"tuned": "fault_aware"}, spec=RESILIENT_SERVO)
-    assert (plan.name, plan.notes) == ("fault_aware", ())
-    both = plan_run(RunConfig(policy="fault_aware", controller={"tuned": "fault_aware", "coupling": 0.2}))
-    assert both.contract.decoder.config.controller["coupling"] == 0.2
-
-
 def test_a_controller_by_name_plays_as_tuned_for_the_robot_or_says_that_it_is_not() -> None:
     named, tuned = (plan_run(RunConfig(**told)) for told in ({"policy": "cc"}, {"controller": {"tuned": "cc"}}))
     assert named.contract.decoder.config.controller == tuned.contract.decoder.config.controller
     own = load_yaml(tuned_file("resilient_servo", "cc"))["controller"]
     assert named.contract.decoder.config.controller["amplitude_rad"] == own["amplitude_rad"]
-    assert named.notes == ()
+    assert (named.name, named.notes) == ("cc", ())
     slower = plan_run(RunConfig(policy="cc", controller={"frequency_rad_s": 2.0})).contract.decoder.config.controller
     assert (slower["frequency_rad_s"], slower["amplitude_rad"]) == (2.0, own["amplitude_rad"])
     (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/heavy_head.yaml")).notes

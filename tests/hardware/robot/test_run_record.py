@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, build
 from snake_gym.hardware.calibration.calibration import straight_chain
+from snake_gym.hardware.commands.run import drive
 from snake_gym.hardware.guard.body import BodySample
 from snake_gym.hardware.guard.checks import ServoHealth
 from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.robot.record import PARTIAL, RecordWriter, read_record
 from snake_gym.hardware.robot.robot_loop import StepRecord
+from snake_gym.hardware.robot.run_config import RunConfig, plan_run
 from snake_gym.robot.presets import RESILIENT_SERVO
 
 N = 9
@@ -57,60 +59,57 @@ def test_a_log_comes_back_as_arrays(tmp_path: Path) -> None:
     assert record.spec == RESILIENT_SERVO
     np.testing.assert_allclose(record.cycle_s, 0.02 * np.arange(5), atol=1e-9)
     np.testing.assert_allclose(record.joint_angle[0], sample(100.0).joint_angle, atol=1e-5)
-    assert np.isnan(record.joint_angle[2, 3])
-    assert np.isfinite(np.delete(record.joint_angle, 2, axis=0)).all()
+    assert np.argwhere(np.isnan(record.joint_angle)).tolist() == [[2, 3]]
     np.testing.assert_allclose(record.reference[1], sample(100.02).reference, atol=1e-5)
     np.testing.assert_allclose(record.pose_s, 0.02 * np.arange(5) - 0.01, atol=1e-9)
     assert record.pose_valid.tolist() == [True, False, True, True, True]
     np.testing.assert_allclose(record.xy_w[3], [100.06, 2.0])
-    assert record.news == ("joint 4 is lost",)
     assert record.end is not None and record.end["reason"] == "the time is over"
-    assert not (tmp_path / "runs" / ("a.jsonl" + PARTIAL)).exists()
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["a.jsonl"]
 
 
 def test_a_run_that_was_killed_leaves_a_log_up_to_its_last_step(tmp_path: Path) -> None:
     writer = write(tmp_path / "a.jsonl", close=False)
     partial = tmp_path / ("a.jsonl" + PARTIAL)
-    assert not (tmp_path / "a.jsonl").exists()
     text = partial.read_text()
     whole = read_record(tmp_path / "a.jsonl")
-    assert whole.cycle_s.size == 5
-    assert whole.end is None
+    assert whole.cycle_s.size == 5 and whole.end is None
     for cut in range(len(text.splitlines()[0]) + 1, len(text), 97):
         partial.write_text(text[:cut])
-        record = read_record(partial)
-        assert record.cycle_s.size <= 5
-        assert record.end is None
-    writer.close("after all")
+        assert read_record(partial).cycle_s.size <= 5
+    writer.close("after all", {})
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "other").write_text("hello\nworld\n")
-    (tmp_path / "json").write_text('{"kind": "start", "format": 99}\n')
     write(tmp_path / "a.jsonl")
-    lines = (tmp_path / "a.jsonl").read_text().splitlines()
-    (tmp_path / "hole").write_text("\n".join([lines[0], "{", *lines[1:]]))
+    lines = (tmp_path / "a.jsonl").read_bytes().splitlines()
     row = json.loads(lines[1])
     del row["angle"]
-    (tmp_path / "less").write_text("\n".join([lines[0], json.dumps(row)]))
-    (tmp_path / "one").write_text("hello")
-    (tmp_path / "picture").write_bytes(b"\x89PNG\xff")
-    (tmp_path / "list").write_text("[1]\n")
-    no_log = [(name, "no log that run or log wrote") for name in ("other", "one", "picture", "list", "json")]
-    others = [("hole", "line 2 is damaged"), ("less", "is damaged: KeyError"), ("none", "does not exist")]
-    for name, message in no_log + others:
-        with pytest.raises(ConfigError, match=message):
+    files = {
+        "text": b"hello\nworld\n", "empty": b"", "picture": b"\x89PNG\xff", "list": b"[1]\n",
+        "other format": b'{"kind": "start", "format": 99}\n', "hole": b"\n".join([lines[0], b"{", *lines[1:]]),
+        "less": b"\n".join([lines[0], json.dumps(row).encode()]),
+    }  # fmt: skip
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ConfigError, match="is no log of format 2, or it is damaged"):
             read_record(tmp_path / name)
+    with pytest.raises(ConfigError, match="No such file"):
+        read_record(tmp_path / "none")
     with pytest.raises(ConfigError, match="cannot be written"):
         RecordWriter("/proc/none/a.jsonl", RESILIENT_SERVO, None, {})
 
 
-def test_a_full_disk_does_not_stop_the_robot() -> None:
-    writer = RecordWriter.__new__(RecordWriter)
-    writer.path, writer._partial, writer.fault, writer._begun_s = Path("/dev/full"), Path("/dev/full"), "", None
-    writer._file = open("/dev/full", "w", buffering=1)  # noqa: SIM115
-    for k in range(3):
-        writer.cycle(sample(float(k)))
-        writer.flush()
-    assert "not written any more" in writer.fault
-    writer.close("done")
+def test_a_full_disk_does_not_stop_the_robot_and_is_said_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = build(RunConfig, {"policy": "cc", "time_limit_s": 2.0, "connection": {"latch": str(tmp_path / "latch")}})
+    with pytest.MonkeyPatch.context() as patch:
+        real_open = Path.open
+        patch.setattr(Path, "open", lambda self, *how, **more: (
+            open("/dev/full", "w") if self.name.endswith(PARTIAL) else real_open(self, *how, **more)  # noqa: SIM115
+        ))  # fmt: skip
+        assert drive(config, plan_run(config), str(tmp_path / "run.jsonl")) == 1
+    said = capsys.readouterr()
+    assert said.err.count("the log is not written any more: No space left") == 1
+    assert "the time is over" in said.out

@@ -13,19 +13,16 @@ from scipy.spatial.transform import Rotation
 import snake_gym  # noqa: F401  registers
 from snake_gym.config import build, load_yaml
 from snake_gym.emulator.emulate import mounted_at_random
-from snake_gym.emulator.port import EmulatedPort
 from snake_gym.emulator.robot import emulate
-from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.calibration.procedures import Side
 from snake_gym.hardware.commands.calibrate import calibrate
-from snake_gym.hardware.robot.run_config import RunConfig, robot_of
+from snake_gym.hardware.robot.run_config import RunConfig
 from snake_gym.robot.measurement import Measurement
 from snake_gym.spatial.kinematics import base_frame
 from snake_gym.spatial.spec import load_spatial_robot
 from tests.emulator.test_emulate import Neighbour
-from tests.hardware.raw_driver import PING, RawDriver
 
 pytest.importorskip("mujoco")
 ROOT = Path(__file__).parents[3]
@@ -70,23 +67,6 @@ def test_gaits_get_as_far_through_the_bus_as_in_the_simulated_env(
     expected, made = travel(simulated, seconds), travel(real, seconds)
     assert np.hypot(*expected) > 0.04 * seconds
     np.testing.assert_allclose(made, expected, atol=0.15 * np.hypot(*expected))
-
-
-def test_a_raw_driver_bends_the_chain_of_28_servos(tmp_path: Path) -> None:
-    """A yaw and a pitch joint told to bend by 200 counts, as bytes on a terminal."""
-    settings = build(RunConfig, load_yaml(ROOT / "configs/hardware/snake_robot_iii.yaml"), "config")
-    mounting = straight_chain(range(1, 29), III.joint_limit_rad, "SM8524BL")
-    bus = emulate(settings.connection, robot_of(settings), mounting, MonotonicClock())
-    with EmulatedPort(bus, tmp_path / "bus") as port, RawDriver(port.port) as raw:
-        assert all(raw.ask(servo_id, PING) for servo_id in range(1, 29))
-        goals = {one: raw.read(one, 56, 2) + 200 for one in (27, 28)}
-        for one, goal in goals.items():
-            raw.write(one, 42, goal, 2)
-        for one, goal in goals.items():
-            raw.until(lambda one=one: raw.read(one, 56, 2), lambda at, goal=goal: abs(at - goal) <= 20)
-        with bus.lock:
-            angle = bus.plant.joint_angle()
-        np.testing.assert_allclose(np.abs(angle[-2:]), 200 * 2 * np.pi / 4096, atol=0.05)
 
 
 def test_the_base_frame_follows_from_direction_and_vertical() -> None:

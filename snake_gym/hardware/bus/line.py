@@ -1,0 +1,298 @@
+"""Requests and answers on a half-duplex line, where a status packet does not name the request that it answers.
+
+A status packet carries an ID, an error byte and bytes of a block, but neither the address it was read from nor a
+sequence number. An answer that comes late (a stalled USB adapter, a busy operating system) could be taken for the
+answer to the next request. Three rules prevent that:
+
+- bytes that arrived before a request was sent never count as an answer to it;
+- an answer that did not come in time is remembered as *overdue* (ID and length) for ``_LONGEST_LATE_S``; the next
+  reading of that servo asks for a block that is a byte or more longer, so that the overdue answer does not fit;
+- where length cannot tell them apart (an acknowledgement has no parameters), the register is read back instead.
+
+How long is an answer awaited? At first ``FIRST_WAIT_S`` beyond its time on the wire, enough for an adapter that holds
+bytes back for 16 ms; then ``LEAST_WAIT_S`` beyond the delay within which nine of ten answers have come.
+
+Adapters that join both directions on one wire return every byte sent. The echo of a request can be the exact bytes of
+a status packet: ``FF FF 01 02 01 FB`` is a ping of servo 1 and its answer with the voltage bit set. So before the first
+answer is awaited, one packet goes out that only an echo can return (to the broadcast ID, which no servo has).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from snake_gym.hardware.bus.bus import GARBLED, NO_ANSWER, NO_TIME, PORT_GONE
+from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.bus.protocol import (
+    BROADCAST_ID,
+    MAX_ID,
+    MAX_PARAMS,
+    OVERHEAD_BYTES,
+    Packet,
+    PacketParser,
+    sync_read,
+    wire_time_s,
+)
+from snake_gym.hardware.bus.transport import PortGone, Transport
+
+FIRST_WAIT_S = 0.03
+"""Longest delay of an answer before any is measured [s]."""
+LEAST_WAIT_S = 0.004
+"""Wait beyond the usual delay [s]: USB, and the scheduler."""
+RETURN_DELAY_S = 0.0005
+"""Longest return delay assumed of a servo [s]."""
+_LONGEST_LATE_S = 0.1
+"""Longest lateness at which an answer can still be told from the present one [s]."""
+_REOPEN_INTERVAL_S = 0.5
+EXTRA_BYTES = 12
+"""Most bytes by which a reading is lengthened."""
+_LONGEST_ANSWER = 32
+"""Parameters of the longest late answer that is still recognised as a whole."""
+_READ_CHUNK = 4096
+_PROBED = 5
+"""Register address in the request that detects echoes."""
+
+
+class Answers(NamedTuple):
+    """Status packets of one exchange, and the reasons for those that are missing, by servo ID."""
+
+    packets: dict[int, Packet]
+    failures: dict[int, str]
+
+
+class Line:
+    """Exchange of requests and answers over a port that may vanish and come back.
+
+    While the port is gone, every request fails at once with ``PORT_GONE``.
+
+    Args:
+        transport: an open port.
+        latency_s: longest delay of an answer by adapter and computer [s]; None: it is measured.
+        reopen: opens the port anew, tried at the next use and at intervals; None: a lost port stays gone.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        baud: int,
+        clock: Clock,
+        latency_s: float | None = None,
+        reopen: Callable[[], Transport] | None = None,
+    ) -> None:
+        self.late: Counter[int] = Counter()
+        """Answers to an earlier request, rejected, by servo ID."""
+        self.return_delay_s = RETURN_DELAY_S
+        """Longest return delay of the servos asked next [s]."""
+        self._baud, self._clock, self._latency_s, self._reopen = baud, clock, latency_s, reopen
+        self._delays: deque[float] = deque(maxlen=32)
+        self._next_reopen_s = -1.0
+        self._port: Transport | None = transport
+        self._begin()
+
+    def _begin(self) -> None:
+        """Reset the state for a port that has just been opened: answers on their way are unknown."""
+        self.echo: bool | None = None
+        """True if the adapter returns what is sent; None: not known yet."""
+        self._overdue: dict[tuple[int, int], float] = {}  # (ID, parameters) -> time when it was due [s]
+        self._echoes: deque[Packet] = deque()
+        self._parser = PacketParser()
+        self._line_free_s = -1.0
+
+    @property
+    def connected(self) -> bool:
+        """False while the port is gone."""
+        return self._port is not None
+
+    @property
+    def latency_s(self) -> float:
+        """Median delay of the last answers by adapter and computer [s]; 0 before the first."""
+        return statistics.median(self._delays) if self._delays else 0.0
+
+    @property
+    def wait_s(self) -> float:
+        """Longest delay for which an answer is awaited [s]."""
+        if self._latency_s is not None:
+            return self._latency_s
+        if not self._delays:
+            return FIRST_WAIT_S
+        return LEAST_WAIT_S + sorted(self._delays)[int(0.9 * len(self._delays))]
+
+    def close(self) -> None:
+        """Close the port for good."""
+        if self._port is not None:
+            self._port.close()
+        self._port, self._reopen = None, None
+
+    def answer_time_s(self, n_answers: int, n_params: int) -> float:
+        """Return the time [s] that answers keep the line busy, return delays included."""
+        return n_answers * (self.return_delay_s + wire_time_s(OVERHEAD_BYTES + n_params, self._baud))
+
+    def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
+        """Return the longest duration [s] of an exchange in which every servo answers."""
+        return wire_time_s(n_request_bytes, self._baud) + self.answer_time_s(n_answers, n_params) + self.wait_s
+
+    def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
+        """Return the number of bytes to ask for (``n_bytes`` or, if need be, up to ``EXTRA_BYTES`` more, at most
+        ``longest``), and the servos that can then be asked without taking an overdue answer for theirs."""
+        self._forget_old()
+        lengths = range(n_bytes, max(n_bytes, min(n_bytes + EXTRA_BYTES, longest)) + 1)
+        free = {length: [i for i in ids if (i, length) not in self._overdue] for length in lengths}
+        best = max(lengths, key=lambda length: (len(free[length]), -length))
+        return best, free[best]
+
+    def may_be_mistaken(self, servo_id: int) -> bool:
+        """Return True if a late acknowledgement could pass for that of the next write."""
+        self._forget_old()
+        return (servo_id, 0) in self._overdue
+
+    def send(self, request: bytes) -> bool:
+        """Send a packet that no servo answers. Return False if the port is gone."""
+        try:
+            self._put(request)
+        except PortGone:
+            self._lose_port()
+            return False
+        return True
+
+    def ask(
+        self,
+        request: bytes,
+        expected: Mapping[int, int],
+        deadline_s: float,
+        to_the_end: bool = False,
+        twin_s: float = 0.0,
+    ) -> Answers:
+        """Send a packet and return its answers.
+
+        Args:
+            expected: number of parameters of each servo's answer by ID, in the order in which they answer; each is in
+                either ``packets`` or ``failures`` of the result.
+            deadline_s: end of the waiting [s, on the clock].
+            to_the_end: wait for missing answers until then; False: no longer than answers usually take.
+            twin_s: time [s] for which more answers are awaited, from servos that share an ID.
+        """
+        try:
+            self._find_out_echo()
+            self._drop_input()
+            if self._clock.now() >= deadline_s:
+                return Answers({}, dict.fromkeys(expected, NO_TIME))
+            return self._ask(request, expected, deadline_s, to_the_end, twin_s)
+        except PortGone:
+            self._lose_port()
+            return Answers({}, dict.fromkeys(expected, PORT_GONE))
+
+    def _ask(
+        self, request: bytes, expected: Mapping[int, int], deadline_s: float, to_the_end: bool, twin_s: float
+    ) -> Answers:
+        answers, port = Answers({}, {}), self._open_port()
+        self._parser.max_params = MAX_PARAMS if self.echo else max(_LONGEST_ANSWER, *expected.values())
+        self._parser.garbled.clear()
+        self._put(request)
+        due_s = self._line_free_s + self.answer_time_s(len(expected), max(expected.values()))
+        end_s = deadline_s if to_the_end else min(deadline_s, due_s + self.wait_s)
+        is_complete, n_noise = False, 0
+        try:
+            while True:
+                left_s = end_s - self._clock.now()
+                data = port.read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
+                packets = self._parser.feed(data)
+                n_noise += len(data) - sum(OVERHEAD_BYTES + len(packet.params) for packet in packets)
+                self._take(packets, answers, expected)
+                if len(answers.packets) == len(expected) and not is_complete:
+                    is_complete, end_s = True, self._clock.now() + twin_s
+                    self._delays.append(max(0.0, self._clock.now() - due_s))
+                if (left_s <= 0.0 and not data) or (is_complete and self._clock.now() >= end_s):
+                    break
+            self._take(self._parser.flush(), answers, expected)
+        finally:  # an interrupted wait leaves overdue answers as well
+            for servo_id in expected.keys() - answers.packets.keys():
+                is_garbled = servo_id in self._parser.garbled or (len(expected) == 1 and n_noise > 0)
+                reason = GARBLED if is_garbled else NO_ANSWER
+                if answers.failures.setdefault(servo_id, reason) == NO_ANSWER:
+                    self._overdue[servo_id, expected[servo_id]] = due_s
+        return answers
+
+    def _open_port(self) -> Transport:
+        """Return the port; one that has vanished is opened anew when the next attempt is due. Raises PortGone."""
+        if self._port is None:
+            if self._reopen is None or self._clock.now() < self._next_reopen_s:
+                raise PortGone("gone")
+            self._next_reopen_s = self._clock.now() + _REOPEN_INTERVAL_S
+            self._port = self._reopen()
+            self._begin()
+        return self._port
+
+    def _lose_port(self) -> None:
+        if self._port is not None:
+            self._port.close()
+            self._port = None
+            self._next_reopen_s = self._clock.now() + _REOPEN_INTERVAL_S
+
+    def _put(self, request: bytes) -> None:
+        port = self._open_port()
+        start_s = max(self._clock.now(), self._line_free_s)  # what is still in the port's buffer leaves first
+        port.write(request)
+        self._line_free_s = start_s + wire_time_s(len(request), self._baud)
+        if self.echo:
+            self._echoes.extend(PacketParser().feed(request))
+
+    def _find_out_echo(self) -> None:
+        """Find out whether the adapter echoes, by a packet that only an echo can return."""
+        port = self._open_port()
+        if self.echo is not None:
+            return
+        self.echo = False
+        probe = sync_read([MAX_ID], _PROBED, 1)
+        for _ in range(2):  # one may be damaged
+            self._drop_input()
+            self._parser.max_params = MAX_PARAMS
+            self._put(probe)
+            end_s = self._line_free_s + self.answer_time_s(1, 1) + self.wait_s
+            while not self.echo and (left_s := end_s - self._clock.now()) > 0.0:
+                self._reject(self._parser.feed(port.read(_READ_CHUNK, left_s)))
+            if self.echo:
+                break
+        end_s = self._clock.now() + LEAST_WAIT_S
+        while self._clock.now() < end_s and (data := port.read(_READ_CHUNK, self.answer_time_s(1, 1))):
+            self._reject(self._parser.feed(data))
+        self._reject(self._parser.flush())
+
+    def _forget_old(self) -> None:
+        horizon_s = self._clock.now() - _LONGEST_LATE_S
+        self._overdue = {key: due_s for key, due_s in self._overdue.items() if due_s > horizon_s}
+
+    def _drop_input(self) -> None:
+        """Discard received bytes, but not the beginning of an incoming packet, whose rest would be noise."""
+        port = self._open_port()
+        while data := port.read(_READ_CHUNK, 0.0):
+            self._reject(self._parser.feed(data))
+        self._echoes.clear()
+
+    def _take(self, packets: list[Packet], answers: Answers, expected: Mapping[int, int]) -> None:
+        order = list(expected)
+        for packet in packets:
+            servo_id = packet.id
+            if expected.get(servo_id) != len(packet.params) or (self._echoes and packet == self._echoes[0]):
+                self._reject([packet])
+                continue
+            # Servos answer in turn: one that follows its successor, or comes twice, means that an ID is wrong.
+            doubtful = [known for known in answers.packets if order.index(known) >= order.index(servo_id)]
+            if doubtful or servo_id in answers.failures:
+                for each in {servo_id, *doubtful}:
+                    answers.packets.pop(each, None)
+                    answers.failures[each] = GARBLED
+                continue
+            answers.packets[servo_id] = packet
+
+    def _reject(self, packets: list[Packet]) -> None:
+        """Take packets that answer nothing asked now: an echo, or an overdue answer."""
+        for packet in packets:
+            if self._echoes and packet == self._echoes[0]:
+                self._echoes.popleft()
+            elif packet.id == BROADCAST_ID:  # no servo has this ID: it is what was sent
+                self.echo = True
+            elif self._overdue.pop((packet.id, len(packet.params)), None) is not None:
+                self.late[packet.id] += 1

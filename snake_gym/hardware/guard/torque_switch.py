@@ -1,0 +1,127 @@
+"""Torque of the servos of one bus: noted before it may go on, and switched off until every servo confirms it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from snake_gym.hardware.bus.bus import PORT_GONE, Bus, BusPort
+from snake_gym.hardware.guard.body import BringUpError
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
+from snake_gym.hardware.guard.heartbeat import Heartbeat
+
+_AGAIN_S = 0.1
+"""Time between two attempts to switch off what did not confirm it [s]."""
+
+
+def switch_off_port(port: BusPort, ids: Sequence[int]) -> list[int]:
+    """Open the port and switch the torque off, once. Return IDs of servos that do not confirm it. Raises PortGone."""
+    with contextlib.closing(port.open()) as bus:
+        off = bus.torque(ids, False)
+    return [one for one in ids if not off[one]]
+
+
+class TorqueSwitch:
+    """Torque of the servos of one bus, and the reasons to switch it off for good.
+
+    Args:
+        names: name of each servo for people, by ID.
+        stop: emergency stop; holds the port while torque may be on. Not on a bus in memory, where nothing real moves.
+        heartbeat: beats while torque may be on.
+        what: activity, in a word.
+    """
+
+    def __init__(
+        self, bus: Bus, names: Mapping[int, str], stop: EmergencyStop, heartbeat: Heartbeat | None = None,
+        what: str = "run",
+    ) -> None:  # fmt: skip
+        self._bus, self._names, self._what = bus, names, what
+        self._lock = None if bus.port is None else bus.port.to_dict() | {"ids": list(names)}
+        self._asked_s = -math.inf
+        self.stop = stop
+        self.heartbeat = Heartbeat() if heartbeat is None else heartbeat
+        self.pending: set[int] = set()
+        """IDs of servos that may have torque."""
+        self.port_gone = False
+        """True if the port was away at the last attempt to switch off."""
+        self.stop_reason: str | None = None
+        """Reason why the torque is off; None: it may be on, or has not been needed yet."""
+        self.news: list[str] = []
+        """Events since the last ``take_news``, one line each."""
+
+    def take_news(self) -> list[str]:
+        """Return the events since the last call, one line each."""
+        news = list(self.news)
+        self.news.clear()
+        return news
+
+    def check_stop(self) -> None:
+        """Raise BringUpError if the emergency stop is tripped, could not be, or the board hears nothing."""
+        if self.stop.tripped:
+            raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; {self.stop.how_to_clear}")
+        if not self.stop.writable():
+            raise BringUpError(f"the latch of the emergency stop, {self.stop.latch}, cannot be written")
+        if self.heartbeat.trouble is not None:
+            raise BringUpError(self.heartbeat.trouble)
+
+    def expect_on(self, ids: Iterable[int]) -> None:
+        """Note that these servos are about to be given torque or a goal."""
+        self.pending.update(ids)
+        if self.pending and self._lock is not None:
+            self.stop.hold(self._what, self._lock)
+        self.beat()
+
+    def beat(self) -> None:
+        """Tell the board on the supply that somebody is in charge of servos that may have torque."""
+        if self.pending:
+            self.heartbeat.beat()
+
+    def look(self) -> None:
+        """Beat, and stop if the emergency stop is tripped or the board hears nothing; after a stop, try again what is
+        pending."""
+        if self.stop_reason is None:  # else somebody is in charge only if the servos say that they are limp
+            self.beat()
+            if self.heartbeat.trouble is not None:
+                self.halt(self.heartbeat.trouble)
+            elif self.stop.tripped:
+                self.halt(f"emergency stop: {self.stop.reason}")
+        elif self.pending and self._bus.clock.now() - self._asked_s >= _AGAIN_S:
+            self.off(sorted(self.pending))
+            if not self.pending:
+                self.news.append("torque is off in all servos now")
+
+    def off(self, ids: Sequence[int]) -> dict[int, bool]:
+        """Switch the torque of these servos off. Return by ID True for servos that confirm it."""
+        self._asked_s = self._bus.clock.now()
+        known = self._bus.torque(ids, False)
+        self.pending -= {one for one in ids if known[one]}
+        if self.pending:
+            failures = self._bus.read_block(sorted(self.pending), "torque_enable").failures
+            self.port_gone = set(failures.values()) == {PORT_GONE}
+        else:
+            self.heartbeat.rest()
+            self.stop.release()
+        return known
+
+    def abandon(self, ids: Sequence[int]) -> None:
+        """Switch off what may be on, and these servos, which may have torque from before. Silent ones are not
+        awaited."""
+        for servo_id in ids:
+            self._bus.write_register(servo_id, "torque_enable", 0, acknowledged=False)
+        found = self._bus.read_block(ids, "torque_enable").values
+        self.expect_on(one for one, values in found.items() if values is not None and values["torque_enable"])
+        self.off(sorted(self.pending))
+
+    def halt(self, reason: str, latch: bool = False) -> None:
+        """Switch the torque off for good; ``latch``: and trip the emergency stop. The first reason counts."""
+        if self.stop_reason is not None:
+            return
+        self.stop_reason = reason
+        self.news.append(f"stopped: {reason}")
+        self.off(sorted(self.pending))
+        if self.pending:
+            names = ", ".join(self._names[one] for one in sorted(self.pending))
+            self.news.append(f"torque is not known to be off in {names}: use the hardware stop")
+        if latch and not self.stop.trip(reason):
+            self.news.append(f"the stop could not be latched in {self.stop.latch}")

@@ -1,0 +1,139 @@
+"""Servos with a protocol of their own: the file that a user writes for them, a bus of eight methods and a table.
+
+The protocol is text: ``R 3 132 4`` is answered by ``3 0 00080000`` (ID, faults, bytes), ``W 3 116 00080000`` by
+nothing; ID 254 is for all. Registers, fault bits and modes are those of Dynamixel's X series: words of 4 bytes, two's
+complement, no lock, and a goal that leaves the torque as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from snake_gym.hardware.bus.bus import NO_ANSWER, PORT_GONE, BlockRead, BusPort, CycleTime, ServoInfo
+from snake_gym.hardware.bus.clock import Clock, MonotonicClock
+from snake_gym.hardware.bus.family import Encoding, Register, ServoFamily, ServoModel
+from snake_gym.hardware.bus.servo_bus import unpack
+from snake_gym.hardware.bus.transport import PortGone, SerialTransport
+
+ALL = 254
+WAIT_S = 0.1
+"""Longest wait for an answer [s]; the servos are a thread of a busy test."""
+
+
+class TextBus:
+    """Driver of text servos: a ``Bus``."""
+
+    def __init__(self, port: BusPort, retries: int, reopens: bool) -> None:
+        self.family, self.baud = port.family, port.baud
+        self.port: BusPort | None = port
+        self.clock: Clock = MonotonicClock()
+        self._retries, self._line = retries, SerialTransport(port.device, port.baud)
+
+    @property
+    def late(self) -> Counter[int]:
+        return Counter()  # an answer names its servo, and is read to its end
+
+    def ping(self, servo_id: int) -> ServoInfo | None:
+        read = self.read_block([servo_id], "model", "firmware_major")
+        values = read.values[servo_id]
+        if values is None:
+            return None
+        return ServoInfo(servo_id, values["model"], (values["firmware_major"], 0), read.errors[servo_id])
+
+    def read_block(self, ids: Sequence[int], *names: str, deadline_s: float | None = None) -> BlockRead:
+        block = self.family.cover(names)
+        found = BlockRead(self.clock.now(), dict.fromkeys(ids), {}, {})
+        for servo_id in ids:
+            answer = b""
+            try:
+                for _ in range(1 + self._retries):
+                    request = f"R {servo_id} {block[0].address} {block[-1].end - block[0].address}"
+                    answer = answer or self._ask(request.encode())
+            except PortGone:
+                found.failures[servo_id] = PORT_GONE
+                continue
+            if not answer:
+                found.failures[servo_id] = NO_ANSWER
+                continue
+            _, faults, data = answer.split()
+            found.values[servo_id] = unpack(block, bytes.fromhex(data.decode()))
+            found.errors[servo_id] = self.family.faults_of(int(faults))
+        return found
+
+    def write_targets(self, ids: Sequence[int], position_steps: Sequence[int], speed: int | Sequence[int] = 0) -> bool:
+        speeds = [speed] * len(ids) if isinstance(speed, int) else speed
+        goals = zip(ids, speeds, position_steps, strict=True)
+        return all(
+            self._write(one, "goal_speed", int(fast)) and self._write(one, "goal_position", int(where))
+            for one, fast, where in goals
+        )
+
+    def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool:
+        if not self._write(servo_id, name, value) or not acknowledged:
+            return not acknowledged
+        held = self.read_block([servo_id], name).values[servo_id]
+        return held is not None and held[name] == value
+
+    def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]:
+        return {one: self.write_register(one, "torque_enable", int(on)) for one in ids}
+
+    def torque_off_all(self) -> bool:
+        return self._write(ALL, "torque_enable", 0)
+
+    def cycle_time(self, ids: Sequence[int]) -> CycleTime:
+        return CycleTime(reading_s=0.001 * len(ids), goals_s=0.0005 * len(ids))
+
+    def close(self) -> None:
+        self._line.close()
+
+    def _write(self, servo_id: int, name: str, value: int) -> bool:
+        data = self.family.encode(name, value).hex()
+        try:
+            self._line.write(f"W {servo_id} {self.family.register(name).address} {data}\n".encode())
+        except PortGone:
+            return False
+        return True
+
+    def _ask(self, request: bytes) -> bytes:
+        """Return the answer to a request, or nothing."""
+        while self._line.read(4096, 0.0):
+            pass
+        self._line.write(request + b"\n")
+        heard, end_s = b"", self.clock.now() + WAIT_S
+        while not heard.endswith(b"\n") and (left_s := end_s - self.clock.now()) > 0.0:
+            heard += self._line.read(4096, left_s)
+        return heard if heard.startswith(request.split()[1] + b" ") and heard.endswith(b"\n") else b""
+
+
+_STEP = 2.0 * math.pi / 4096
+_SPEED = Encoding(4, scale=0.229 * 2.0 * math.pi / 60.0, signed=True)
+_POSITION = Encoding(4, scale=_STEP, signed=True)
+_VOLT = Encoding(2, scale=0.1)
+
+X_SERIES = ServoFamily(
+    "text_x", bus="text_servos:TextBus", position_mode=3, eeprom_end=64, recentre_code=None,
+    faults={"voltage": 0, "heat": 2, "encoder": 3, "overload": 5}, baud_rates=(57_600, 1_000_000),
+    registers=(
+        Register("model", 0, Encoding(2), "r", default=1060),
+        Register("firmware_major", 6, Encoding(), "r", default=45),
+        Register("id", 7, default=1, high=252),
+        Register("baud_rate", 8, high=1),
+        Register("mode", 11, default=3, high=16),
+        Register("homing_offset", 20, _POSITION, unit="rad"),
+        Register("max_voltage", 32, _VOLT, unit="V", default=140),
+        Register("max_angle_limit", 48, Encoding(4, scale=_STEP), unit="rad", default=4095),
+        Register("min_angle_limit", 52, Encoding(4, scale=_STEP), unit="rad"),
+        Register("torque_enable", 64, high=1),
+        Register("torque_limit", 100, Encoding(2, scale=1 / 885), unit="of stall", default=885, high=885),
+        Register("goal_speed", 112, _SPEED, unit="rad/s"),
+        Register("goal_position", 116, _POSITION, unit="rad"),
+        Register("present_load", 126, Encoding(2, scale=1e-3, signed=True), "r", "of stall"),
+        Register("present_speed", 128, _SPEED, "r", "rad/s"),
+        Register("present_position", 132, _POSITION, "r", "rad", default=2048),
+        Register("present_voltage", 144, _VOLT, "r", "V", default=120),
+        Register("present_temperature", 146, Encoding(), "r", "degC", default=30),
+    ),
+    models=(ServoModel("TX430", 1060, 1.4, 12.0, 6.3, 1.4),),
+)  # fmt: skip
