@@ -421,8 +421,8 @@ def change_baud(open_bus: Callable[[int], Bus], servo_id: int, old: int, new: in
             if new not in rates or old == new:
                 others = [rate for rate in rates if rate != old]
                 near = min(others, key=lambda rate: abs(rate - new), default=old)
-                told = ", ".join(map(str, others))
-                raise ProcedureError(f"the new baud rate is {new}; expected one of {told} (nearest: {near})")
+                known = ", ".join(map(str, others))
+                raise ProcedureError(f"the new baud rate is {new}; expected one of {known} (nearest: {near})")
             if bus.ping(servo_id) is None:
                 if attempt == 0:
                     raise ProcedureError(f"servo {servo_id} does not answer at {old} baud")
