@@ -290,8 +290,8 @@ def wiggle(
 ) -> Wiggle:  # fmt: skip
     """Move one joint by ``amplitude_rad`` [rad] in the direction of growing counts (negative: falling), and back.
 
-    If that would pass the encoder's zero or the servo's limits, it moves the other way. A servo whose settings would
-    keep it from moving as asked is left alone, and a joint that goes further than asked is let go.
+    If that would pass the encoder's zero or the servo's limits, it moves the other way. A servo with settings that
+    would keep it from moving as asked is left alone, and a joint that goes further than asked is let go.
 
     Args:
         torque: share of the stall torque that the servo may use.

@@ -1,7 +1,7 @@
 """Command ``limp``: torque off in every servo of a bus, whatever else is wrong.
 
-It needs no settings and no calibration, and works in spite of a tripped stop or servos in error. The order goes to every
-servo, whatever its ID, at each baud rate; then the servos that answer are asked whether their torque is off.
+It needs no settings and no calibration, and works in spite of a tripped stop or servos in error. The order goes to
+every servo, whatever its ID, at each baud rate; then the servos that answer are asked whether their torque is off.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"servo {info.id:3d} at {baud} baud: {state}{error}")
     if not n_found:
         rates = ", ".join(map(str, bauds))
-        print(
-            f"the order went to all servos, but nobody of {say_ids(options.ids)} answers on {port.device} at {rates} baud"
-        )
+        print(f"the order went out, but nobody of {say_ids(options.ids)} answers on {port.device} at {rates} baud")
     if on or not n_found:
         print("torque may be on: USE THE HARDWARE STOP")
     return int(bool(on) or not n_found)

@@ -1,6 +1,6 @@
 """Safety checks: limits on every command before it reaches the servos, and conditions that stop the robot.
 
-A joint that no longer answers, or whose servo reports a broken encoder or a protection, is *lost*: the others go on, up
+A joint is *lost* if its servo is silent, or reports a broken encoder or a protection: the others go on, up
 to ``max_lost_joints``; anything worse trips the emergency stop. docs/hardware.md lists what only a hardware stop
 covers.
 """
@@ -169,7 +169,7 @@ class HealthMonitor:
     def __init__(self, limits: SafetyLimits, n_joints: int) -> None:
         self.limits = limits
         self.lost = np.zeros(n_joints, bool)
-        """(J,) True for joints that no longer answer, or whose servos report that they cannot do their work."""
+        """(J,) True for joints with servos that are silent, or cannot do their work."""
         self.silent_s, self._unfit_s, self._stalled_s = np.zeros((3, n_joints))
         """(J,) times without an answer, unfit for work, and stalled [s]."""
         self.gap_s = np.zeros(n_joints)
