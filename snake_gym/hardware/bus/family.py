@@ -171,7 +171,7 @@ class ServoFamily(Settings):
     )
     """Number of each fault's bit in the servos' status byte."""
     bus: str = OUR_BUS
-    """``module:NAME`` of the function that opens the servos' bus: see ``bus.OpensBus``."""
+    """``module:NAME`` of the function that opens the servos' bus: see ``BusPort.open``."""
 
     def check(self) -> None:
         names = [one.name for one in self.registers]

@@ -66,25 +66,23 @@ class SerialTransport:
         while rest:
             try:
                 _, writable, _ = select.select([], [self._fd], [], wait_s)
-                if not writable:
-                    raise PortGone(f"{self.port} takes no bytes")
-                rest = rest[os.write(self._fd, rest) :]
+                rest = rest[os.write(self._fd, rest) :] if writable else rest
             except BlockingIOError:
                 continue
             except (OSError, ValueError) as error:
-                raise self._gone(error) from None
+                raise PortGone(f"{self.port} has vanished ({error})") from None
+            if not writable:
+                raise PortGone(f"{self.port} takes no bytes")
 
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
         try:
             readable, _, _ = select.select([self._fd], [], [], max(0.0, timeout_s))
-            if not readable:
-                return b""
-            data = os.read(self._fd, max_bytes)
+            data = os.read(self._fd, max_bytes) if readable else b""
         except BlockingIOError:
             return b""
         except (OSError, ValueError) as error:
-            raise self._gone(error) from None
-        if not data:  # readable without data: hung up
+            raise PortGone(f"{self.port} has vanished ({error})") from None
+        if readable and not data:  # hung up
             raise PortGone(f"{self.port} has vanished")
         return data
 
@@ -92,9 +90,3 @@ class SerialTransport:
         self._fd = -1
         with contextlib.suppress(OSError):
             self._serial.close()
-
-    def _gone(self, error: Exception) -> PortGone:
-        if isinstance(error, PortGone):
-            return error
-        reason = errno.errorcode.get(error.errno or 0, str(error)) if isinstance(error, OSError) else "closed"
-        return PortGone(f"{self.port} has vanished ({reason})")
