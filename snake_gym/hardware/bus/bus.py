@@ -140,7 +140,7 @@ def set_lock(bus: Bus, servo_id: int, closed: bool) -> bool:
 
 
 def close_locks(bus: Bus, ids: Sequence[int]) -> list[int]:
-    """Close memories left open by a program that was killed. Return the IDs of those servos."""
+    """Close memories left open by a program that was killed. Return the servos' IDs."""
     if "lock" not in bus.family.by_name:
         return []
     found = bus.read_block(ids, "lock").values

@@ -267,12 +267,12 @@ class ServoFamily(Settings):
         return reference + self.wrap(steps - reference)
 
     def models_of(self, number: int) -> list[str]:
-        """Return the names of the models whose ``model`` register may say ``number``."""
+        """Return the names of the models with this ``number`` in their ``model`` register."""
         register = self.by_name["model"]
         return [one.name for one in self.models if number in (one.number, one.default(register))]
 
     def model_of(self, number: int) -> str:
-        """Return the name of the model whose ``model`` register says ``number``, for people."""
+        """Return the name of the model with this ``number``, for people."""
         return " or ".join(self.models_of(number)) or f"type {number}"
 
 

@@ -282,7 +282,7 @@ class ServoBus:
         return self.clock.now() + n_attempts * (span_s + self.line.wait_s)
 
     def _split_silent(self, ids: Sequence[int], now: float) -> tuple[list[int], list[int]]:
-        """Return the servos to ask together, and a silent one, if any, whose turn to be asked alone has come."""
+        """Return the servos to ask together, and the silent one, if any, to ask alone now."""
         silent = [servo_id for servo_id in ids if self._misses[servo_id] >= _SILENT_AFTER]
         if len(silent) == len(ids):
             return list(ids), []
