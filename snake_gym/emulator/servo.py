@@ -180,8 +180,6 @@ class EmulatedServo:
         direction: int = 1,
         settings: dict[str, int] | None = None,
     ) -> None:
-        if direction not in (-1, 1):
-            raise ValueError(f"direction is {direction}; expected 1 or -1")
         self.family, self.model = family_of_model(model)
         self.memory = ServoMemory(self.family, self.model, servo_id, settings)
         self.zero_steps = self.family.middle if zero_steps is None else zero_steps

@@ -208,15 +208,9 @@ class ServoFamily(Settings):
 
     def cover(self, names: Iterable[str]) -> tuple[Register, ...]:
         """Return the smallest block of registers that contains those of ``names`` which the family has."""
-        names = tuple(names)
-        if names not in self._blocks:
-            wanted = [self.by_name[name].address for name in names if name in self.by_name]
-            self._blocks[names] = tuple(one for one in self.registers if min(wanted) <= one.address <= max(wanted))
-        return self._blocks[names]
-
-    @cached_property
-    def _blocks(self) -> dict[tuple[str, ...], tuple[Register, ...]]:
-        return {}
+        wanted = [self.by_name[name].address for name in names if name in self.by_name]
+        first, last = min(wanted), max(wanted)
+        return tuple(one for one in self.registers if first <= one.address <= last)
 
     def encode(self, name: str, value: int) -> bytes:
         """Return the bytes that write ``value`` into a register. Raises ValueError: the register is read-only, or the
