@@ -9,6 +9,7 @@ import numpy as np
 
 from snake_gym.config import ConfigError, require
 from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.bus.family import OUR_BUS
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.robot.connection import ConnectionConfig
 from snake_gym.plugins import load_object
@@ -28,6 +29,8 @@ def emulate(config: ConnectionConfig, spec: AnyRobot, calibration: Calibration, 
     from snake_gym.emulator.servo import EmulatedServo, Imprecision
 
     told = config.emulated
+    if calibration.family.bus != OUR_BUS:
+        raise ConfigError(f"servos of family {calibration.family.name} cannot be emulated; expected Feetech's packets")
     plant_of_ours = "snake_gym.simulation.servo_plant:RobotPlant"
     if isinstance(spec, SpatialSpec):
         require("the emulated robot", "mujoco")

@@ -13,15 +13,11 @@ from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 BEAT, REST = b"+", b"-"
 
 
-_WRITE_TIMEOUT_S = 0.2
-"""Longest time for a byte [s]: pyserial counts pauses of a busy computer."""
-
-
 class Heartbeat:
     """Heartbeat on a serial device; without one (None) it does nothing. Raises PortGone."""
 
     def __init__(self, device: str | None = None) -> None:
-        self._port = None if device is None else SerialTransport(device, 115_200, write_timeout_s=_WRITE_TIMEOUT_S)
+        self._port = None if device is None else SerialTransport(device, 115_200)
         self._rests = True
         self.trouble: str | None = None
         """Reason why nothing may move any more: the board hears nothing."""
@@ -44,6 +40,6 @@ class Heartbeat:
         if self._port is None or self.trouble is not None:
             return
         try:
-            self._port.write(byte)
+            self._port.write(byte, wait_s=0.0)
         except PortGone as error:
             self.trouble = f"the heartbeat does not reach its board: {error}"

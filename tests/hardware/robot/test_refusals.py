@@ -29,7 +29,7 @@ def task(name: str, **more: Any) -> dict[str, Any]:
     ("settings", "fragment"),
     [
         ({"connection": {"port": "/dev/none"}}, "calibration is missing"),
-        ({"connection": {"baud": 1_000_001}}, "nearest: 1000000"),
+        ({"connection": {"baud": 1_000_001}}, "expected one of 1000000"),
         ({"connection": {"pose": {"kind": "trueth"}}}, "truth"),
         ({"connection": {"emulated": {"joint_angle_rad": [0.0]}}}, "expected 9"),
         ({"connection": {"servo_model": "SM8524BL", "baud": 115_200}}, "expected >= 0.03: 9 servos at 115200 baud"),
