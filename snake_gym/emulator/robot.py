@@ -8,6 +8,7 @@ import numpy as np
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
+from snake_gym.hardware.bus.family import OUR_BUS
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.robot.connection import ConnectionConfig
@@ -27,6 +28,8 @@ def emulate(config: ConnectionConfig, spec: ChainSpec, calibration: Calibration,
     from snake_gym.emulator.servo import EmulatedServo, Imprecision
 
     told = config.emulated
+    if calibration.family.bus != OUR_BUS:
+        raise ConfigError(f"servos of family {calibration.family.name} cannot be emulated; expected Feetech's packets")
     if spec.actuator.kind == "position" and not np.isfinite(spec.joints("joint_stop_rad")).all():
         spec = spec.with_stops(spec.joint_limit_rad + _BEYOND_LIMIT_RAD)
     shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None

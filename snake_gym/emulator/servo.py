@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,25 +32,20 @@ from snake_gym.hardware.bus.family import Register, ServoFamily, ServoModel, fam
 from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import MAX_ID, Instruction, build
 
-_SIZE = 256
-
 
 class ServoMemory:
-    """Memory of 256 bytes, some of them registers; ``settings`` replace the model's defaults, as if stored."""
+    """Registers of a servo, as counts; ``settings`` replace the model's defaults, as if stored."""
 
     def __init__(
         self, family: ServoFamily, model: ServoModel, servo_id: int, settings: dict[str, int] | None = None
     ) -> None:
         self.family, self.model = family, model
-        self._bytes, self._eeprom = bytearray(_SIZE), bytearray(family.eeprom_end)
         registers = {**FEETECH.by_name, **family.by_name}
         self._counts = {name: model.default(one) for name, one in registers.items()}
         self._counts |= {**(settings or {}), "id": servo_id}
         self._scale = {name: one.encoding.scale for name, one in registers.items()}
         self.steps_per_count = {name: round(scale / family.step_rad, 9) for name, scale in self._scale.items()}
-        for register in family.registers:
-            self.set(register.name, self._counts[register.name])
-        self._store(family.registers)
+        self._eeprom = {one.name: self._counts[one.name] for one in family.registers if self._lasts(one)}
         self.power_on()
 
     def get(self, name: str) -> int:
@@ -72,52 +66,49 @@ class ServoMemory:
 
     def set(self, name: str, value: int) -> None:
         """Set a register to ``value``, as the servo itself does: read-only ones too, and nothing is stored."""
-        register = self.family.by_name.get(name)
-        if register is not None:
-            self._bytes[register.address : register.end] = register.encoding.encode(value)
+        if name in self.family.by_name:
             self._counts[name] = value
 
     def show(self, name: str, value: float) -> None:
         """Set a register to the count nearest to ``value``."""
         if name in self.family.by_name:
             encoding = self.family.by_name[name].encoding
-            self.set(name, min(max(round(value), encoding.min_value), encoding.max_value))
+            self._counts[name] = min(max(round(value), encoding.min_value), encoding.max_value)
 
     def read(self, address: int, n_bytes: int) -> bytes:
         """Return ``n_bytes`` from ``address`` on; 0 where there is nothing."""
-        return bytes(self._bytes[address : address + n_bytes]).ljust(n_bytes, b"\0")
+        data = bytearray(n_bytes)
+        for one in self._between(address, address + n_bytes):
+            for at, byte in enumerate(one.encoding.encode(self._counts[one.name]), start=one.address - address):
+                if 0 <= at < n_bytes:
+                    data[at] = byte
+        return bytes(data)
 
     def write(self, address: int, data: bytes) -> list[str]:
         """Carry out a write instruction. Return the names of the registers that it touched."""
         stores, old_id, end = self.get("lock") == 0, self.get("id"), address + len(data)
-        touched = [
-            one for one in self.family.registers
-            if one.address < end and address < one.end and one.access == "rw"
-        ]  # fmt: skip
+        touched = [one for one in self._between(address, end) if one.access == "rw"]
         for one in touched:
+            whole = bytearray(one.encoding.encode(self._counts[one.name]))
             for at in range(max(one.address, address), min(one.end, end)):
-                self._bytes[at] = data[at - address]
-            low, high = one.limits
-            count = one.encoding.decode(bytes(self._bytes[one.address : one.end]))
-            self.set(one.name, old_id if one.name == "id" and count > MAX_ID else min(max(count, low), high))
-        if stores:
-            self._store(touched)
+                whole[at - one.address] = data[at - address]
+            count, (low, high) = one.encoding.decode(bytes(whole)), one.limits
+            self._counts[one.name] = old_id if one.name == "id" and count > MAX_ID else min(max(count, low), high)
+            if stores and self._lasts(one):
+                self._eeprom[one.name] = self._counts[one.name]
         return [one.name for one in touched]
 
     def power_on(self) -> None:
         """Restore the EEPROM as stored, and everything else as after power-off."""
         for one in self.family.registers:
-            stored = self._eeprom[one.address : one.end]
-            self.set(one.name, one.encoding.decode(bytes(stored)) if self._lasts(one) else self.model.default(one))
+            self._counts[one.name] = self._eeprom.get(one.name, self.model.default(one))
         self.set("torque_limit", round(self.counts("torque_limit", self.value("max_torque"))))
+
+    def _between(self, begin: int, end: int) -> list[Register]:
+        return [one for one in self.family.registers if one.address < end and begin < one.end]
 
     def _lasts(self, register: Register) -> bool:
         return register.address < self.family.eeprom_end
-
-    def _store(self, registers: Iterable[Register]) -> None:
-        for one in registers:
-            if self._lasts(one):
-                self._eeprom[one.address : one.end] = self._bytes[one.address : one.end]
 
 
 _BOOT_S = 0.3
@@ -189,8 +180,6 @@ class EmulatedServo:
         direction: int = 1,
         settings: dict[str, int] | None = None,
     ) -> None:
-        if direction not in (-1, 1):
-            raise ValueError(f"direction is {direction}; expected 1 or -1")
         self.family, self.model = family_of_model(model)
         self.memory = ServoMemory(self.family, self.model, servo_id, settings)
         self.zero_steps = self.family.middle if zero_steps is None else zero_steps

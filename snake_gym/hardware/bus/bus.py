@@ -8,7 +8,7 @@ of servos or port: what fails is in the result.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from snake_gym.config import build, to_dict
@@ -113,7 +113,7 @@ class BusPort(NamedTuple):
 
     def open(self, retries: int = 2, reopens: bool = False) -> Bus:
         """Open the bus for this process alone; ``reopens``: again after the port has vanished. Raises PortGone."""
-        opens: OpensBus = load_object(self.family.bus, "bus of the servo family")
+        opens: Callable[[BusPort, int, bool], Bus] = load_object(self.family.bus, "bus of the servo family")
         return opens(self, retries, reopens)
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,12 +125,6 @@ class BusPort(NamedTuple):
         """Return the port in ``data``, its family known by name from then on."""
         family = register_servo_family(build(ServoFamily, data["family"]))
         return cls(data["device"], data["baud"], family, data["latency_s"])
-
-
-class OpensBus(Protocol):
-    """Function that a family's ``bus`` names: see ``BusPort.open``."""
-
-    def __call__(self, port: BusPort, retries: int, reopens: bool) -> Bus: ...
 
 
 def say_twins(servo_id: int) -> str:
@@ -146,7 +140,7 @@ def set_lock(bus: Bus, servo_id: int, closed: bool) -> bool:
 
 
 def close_locks(bus: Bus, ids: Sequence[int]) -> list[int]:
-    """Close memories left open by a program that was killed. Return the IDs of those servos."""
+    """Close memories left open by a program that was killed. Return the servos' IDs."""
     if "lock" not in bus.family.by_name:
         return []
     found = bus.read_block(ids, "lock").values

@@ -171,7 +171,7 @@ class ServoFamily(Settings):
     )
     """Number of each fault's bit in the servos' status byte."""
     bus: str = OUR_BUS
-    """``module:NAME`` of the function that opens the servos' bus: see ``bus.OpensBus``."""
+    """``module:NAME`` of the function that opens the servos' bus: see ``BusPort.open``."""
 
     def check(self) -> None:
         names = [one.name for one in self.registers]
@@ -208,15 +208,9 @@ class ServoFamily(Settings):
 
     def cover(self, names: Iterable[str]) -> tuple[Register, ...]:
         """Return the smallest block of registers that contains those of ``names`` which the family has."""
-        names = tuple(names)
-        if names not in self._blocks:
-            wanted = [self.by_name[name].address for name in names if name in self.by_name]
-            self._blocks[names] = tuple(one for one in self.registers if min(wanted) <= one.address <= max(wanted))
-        return self._blocks[names]
-
-    @cached_property
-    def _blocks(self) -> dict[tuple[str, ...], tuple[Register, ...]]:
-        return {}
+        wanted = [self.by_name[name].address for name in names if name in self.by_name]
+        first, last = min(wanted), max(wanted)
+        return tuple(one for one in self.registers if first <= one.address <= last)
 
     def encode(self, name: str, value: int) -> bytes:
         """Return the bytes that write ``value`` into a register. Raises ValueError: the register is read-only, or the
@@ -267,12 +261,12 @@ class ServoFamily(Settings):
         return reference + self.wrap(steps - reference)
 
     def models_of(self, number: int) -> list[str]:
-        """Return the names of the models whose ``model`` register may say ``number``."""
+        """Return the names of the models with this ``number`` in their ``model`` register."""
         register = self.by_name["model"]
         return [one.name for one in self.models if number in (one.number, one.default(register))]
 
     def model_of(self, number: int) -> str:
-        """Return the name of the model whose ``model`` register says ``number``, for people."""
+        """Return the name of the model with this ``number``, for people."""
         return " or ".join(self.models_of(number)) or f"type {number}"
 
 

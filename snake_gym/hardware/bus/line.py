@@ -265,7 +265,7 @@ class Line:
         self._overdue = {key: due_s for key, due_s in self._overdue.items() if due_s > horizon_s}
 
     def _drop_input(self) -> None:
-        """Discard received bytes, but not the beginning of an incoming packet, whose rest would be noise."""
+        """Discard received bytes, but not the beginning of an incoming packet: its rest would be noise."""
         port = self._open_port()
         while data := port.read(_READ_CHUNK, 0.0):
             self._reject(self._parser.feed(data))

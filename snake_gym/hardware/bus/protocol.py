@@ -86,7 +86,7 @@ class PacketParser:
 
     After a wrong checksum it continues one byte behind the start of that header, because a damaged LEN may have taken
     in the packet that follows. Every undamaged packet is found, unless noise before it happens to make up a header and
-    a length whose checksum is right by chance (1 in 256).
+    a length with a checksum that is right by chance (1 in 256).
     """
 
     def __init__(self, max_params: int = MAX_PARAMS) -> None:

@@ -278,10 +278,11 @@ class ServoBus:
 
     def _default_deadline(self, n_servos: int, n_bytes: int) -> float:
         span_s = self.line.span_s(8 + n_servos, n_servos, n_bytes)
-        return self.clock.now() + (1 + self.retries) * (span_s + self.line.wait_s)
+        n_attempts = 1 + self.retries + (2 if self.line.echo is None else 0)  # the echo is looked for first
+        return self.clock.now() + n_attempts * (span_s + self.line.wait_s)
 
     def _split_silent(self, ids: Sequence[int], now: float) -> tuple[list[int], list[int]]:
-        """Return the servos to ask together, and a silent one, if any, whose turn to be asked alone has come."""
+        """Return the servos to ask together, and the silent one, if any, to ask alone now."""
         silent = [servo_id for servo_id in ids if self._misses[servo_id] >= _SILENT_AFTER]
         if len(silent) == len(ids):
             return list(ids), []

@@ -290,8 +290,8 @@ def wiggle(
 ) -> Wiggle:  # fmt: skip
     """Move one joint by ``amplitude_rad`` [rad] in the direction of growing counts (negative: falling), and back.
 
-    If that would pass the encoder's zero or the servo's limits, it moves the other way. A servo whose settings would
-    keep it from moving as asked is left alone, and a joint that goes further than asked is let go.
+    If that would pass the encoder's zero or the servo's limits, it moves the other way. A servo with settings that
+    would keep it from moving as asked is left alone, and a joint that goes further than asked is let go.
 
     Args:
         torque: share of the stall torque that the servo may use.
@@ -421,8 +421,8 @@ def change_baud(open_bus: Callable[[int], Bus], servo_id: int, old: int, new: in
             if new not in rates or old == new:
                 others = [rate for rate in rates if rate != old]
                 near = min(others, key=lambda rate: abs(rate - new), default=old)
-                told = ", ".join(map(str, others))
-                raise ProcedureError(f"the new baud rate is {new}; expected one of {told} (nearest: {near})")
+                known = ", ".join(map(str, others))
+                raise ProcedureError(f"the new baud rate is {new}; expected one of {known} (nearest: {near})")
             if bus.ping(servo_id) is None:
                 if attempt == 0:
                     raise ProcedureError(f"servo {servo_id} does not answer at {old} baud")

@@ -1,7 +1,7 @@
 """Command ``limp``: torque off in every servo of a bus, whatever else is wrong.
 
-It needs no settings and no calibration, and a tripped stop or servos in error do not keep it from its work. Every servo
-is told, whatever its ID, at each baud rate; then those that answer are asked whether their torque is off.
+It needs no settings and no calibration, and works in spite of a tripped stop or servos in error. The order goes to
+every servo, whatever its ID, at each baud rate; then the servos that answer are asked whether their torque is off.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TIMES = 3  # a packet may be lost, and nobody acknowledges one to all
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_bus(parser, "every rate that servos are set to")
-    parser.add_argument("--ids", type=id_list, default=id_list("0-30"), help="ids to ask; all are told (0-30)")
+    parser.add_argument("--ids", type=id_list, default=id_list("0-30"), help="ids to ask; the order goes to all (0-30)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"servo {info.id:3d} at {baud} baud: {state}{error}")
     if not n_found:
         rates = ", ".join(map(str, bauds))
-        print(f"all servos were told, but nobody of {say_ids(options.ids)} answers on {port.device} at {rates} baud")
+        print(f"the order went out, but nobody of {say_ids(options.ids)} answers on {port.device} at {rates} baud")
     if on or not n_found:
         print("torque may be on: USE THE HARDWARE STOP")
     return int(bool(on) or not n_found)

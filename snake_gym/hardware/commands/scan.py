@@ -41,7 +41,11 @@ def run(options: argparse.Namespace) -> int:
     port = bus_port(options)
     try:
         if options.change_id is not None:
-            return _change_id(options, port)
+            old, new = options.change_id
+            with contextlib.closing(open_bus(port)) as bus:
+                change_id(bus, old, new)
+            print(f"servo {old} is servo {new} now")
+            return 0
         if options.assign is not None:
             return _assign(options, port)
         if options.change_baud is not None:
@@ -67,14 +71,6 @@ def _nobody(options: argparse.Namespace, bauds: Sequence[int]) -> str:
     ids, rates = say_ids(options.ids), ", ".join(map(str, bauds))
     more = "" if options.all_bauds else "; try --all-bauds"
     return f"nobody of {ids} answers on {options.port} at {rates} baud; look at power, cable and ids{more}"
-
-
-def _change_id(options: argparse.Namespace, port: BusPort) -> int:
-    old, new = options.change_id
-    with contextlib.closing(open_bus(port)) as bus:
-        change_id(bus, old, new)
-    print(f"servo {old} is servo {new} now")
-    return 0
 
 
 def _assign(options: argparse.Namespace, port: BusPort) -> int:

@@ -38,6 +38,7 @@ class BenchGuard(Guard):
 
     def take(self, kind: str, *content: Any) -> None:
         self.beat()
+        self._mind_silence()
         number, *call = content
         self.send("answer", number, self._call(*call))
         self._heard_s = self._clock.now()
@@ -46,12 +47,16 @@ class BenchGuard(Guard):
         now = self._clock.now()
         if now >= self._next_look_s:
             self._next_look_s = now + _LOOK_S
-            if self._torque.pending and now - self._heard_s > self._silence_s:
-                self._torque.halt(f"nothing was asked for {self._silence_s:g} s")
+            self._mind_silence()
             self._torque.look()
             self.tell_news()
             self.beat()
         return True
+
+    def _mind_silence(self) -> None:
+        """Stop if torque may be on and nothing was asked for too long: also before a call that comes after a pause."""
+        if self._torque.pending and self._clock.now() - self._heard_s > self._silence_s:
+            self._torque.halt(f"nothing was asked for {self._silence_s:g} s")
 
     def _call(self, name: str, *arguments: Any) -> Any:
         if name == "beat":

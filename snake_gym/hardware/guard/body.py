@@ -56,12 +56,14 @@ class ServoReadings:
     def take(self, read: BlockRead) -> None:
         """Store a reading of ``family.READING``."""
         ids, calibration = self._calibration.ids, self._calibration
-        told = [read.values[one] for one in ids]
+        found = [read.values[one] for one in ids]
 
         def column(name: str, scale: float) -> FloatArray:
-            return np.array([math.nan if one is None else one.get(f"present_{name}", math.nan) * scale for one in told])
+            return np.array(
+                [math.nan if one is None else one.get(f"present_{name}", math.nan) * scale for one in found]
+            )
 
-        answered = np.array([one is not None for one in told])
+        answered = np.array([one is not None for one in found])
         error = np.array([read.errors.get(one, 0) for one in ids], np.uint8)
         seen = answered & (error & ServoError.ENCODER == 0)
         position, rate = column("position", 1.0), calibration.rates(column("speed", 1.0))

@@ -51,7 +51,7 @@ def servo_faults(bus: Bus, calibration: Calibration, joint: int) -> list[str] | 
 
 
 def find_missing(bus: Bus, calibration: Calibration, n_allowed: int, look: Look) -> list[int]:
-    """Return joints (from 0) whose servos do not answer. Raises BringUpError: too many, unfit ones, or interrupted."""
+    """Return joints (from 0) with silent servos. Raises BringUpError: too many, unfit ones, or interrupted."""
     missing, found, give_up_s = list(range(len(calibration.joints))), {}, math.inf
     while missing and bus.clock.now() < give_up_s:
         for joint in missing:
@@ -116,7 +116,7 @@ def let_follow(bus: Bus, calibration: Calibration, joint: int, torque_limit: flo
 def raise_torque(
     bus: Bus, goals: Sequence[tuple[int, int, int]], torque_limit: float, ramp_time_s: float, look: Look
 ) -> None:
-    """Raise the torque of servos whose joints rest at their goals: ID, position [steps] and speed of each.
+    """Raise the torque of servos with joints at rest at their goals: ID, position [steps] and speed of each.
 
     Args:
         torque_limit: share of the stall torque at the end.

@@ -1,6 +1,6 @@
 """Safety checks: limits on every command before it reaches the servos, and conditions that stop the robot.
 
-A joint that no longer answers, or whose servo reports a broken encoder or a protection, is *lost*: the others go on, up
+A joint is *lost* if its servo is silent, or reports a broken encoder or a protection: the others go on, up
 to ``max_lost_joints``; anything worse trips the emergency stop. docs/hardware.md lists what only a hardware stop
 covers.
 """
@@ -65,8 +65,8 @@ class SafetyLimits(Settings):
     max_lost_joints: Count = 2
     """Number of lost joints beyond which the robot stops; fewer than it has."""
     runaway_rad: Annotated[float, Field(gt=0.0, le=math.pi)] = 0.2
-    """Largest distance of a joint outside its calibrated range. A joint further out does not do what it is told, or at
-    the start has another calibration."""
+    """Largest distance of a joint outside its calibrated range. A joint further out does not follow, or at the
+    start has another calibration."""
     command_timeout_s: Positive = 0.5
     """Time without a new command after which the torque goes off."""
     port_timeout_s: Positive = 3.0
@@ -169,7 +169,7 @@ class HealthMonitor:
     def __init__(self, limits: SafetyLimits, n_joints: int) -> None:
         self.limits = limits
         self.lost = np.zeros(n_joints, bool)
-        """(J,) True for joints that no longer answer, or whose servos report that they cannot do their work."""
+        """(J,) True for joints with servos that are silent, or cannot do their work."""
         self.silent_s, self._unfit_s, self._stalled_s = np.zeros((3, n_joints))
         """(J,) times without an answer, unfit for work, and stalled [s]."""
         self.gap_s = np.zeros(n_joints)
@@ -202,12 +202,10 @@ class HealthMonitor:
         self._unfit_s = np.where(unfit, self._unfit_s + dt_s, np.where(health.answered, 0.0, self._unfit_s))
         silent = self.silent_s > limits.lost_after_s
         lost = silent | (self._unfit_s > limits.lost_after_s)
-        for joint in np.flatnonzero(lost & ~self.lost).tolist():
+        for joint in np.flatnonzero(lost != self.lost).tolist():
             silence = f"no answer for {self.silent_s[joint]:.2f} s{excuses[joint]}"
             why = silence if silent[joint] else "its servo says so"
-            news.append(f"joint {joint + 1} is lost: {why}")
-        for joint in np.flatnonzero(self.lost & ~lost).tolist():
-            news.append(f"joint {joint + 1} answers again")
+            news.append(f"joint {joint + 1} is lost: {why}" if lost[joint] else f"joint {joint + 1} answers again")
         self.lost = lost
         stalls = health.answered & (np.abs(health.load) > limits.stall.load * limits.torque_limit)
         stalls &= np.abs(health.rate) < limits.stall.rate_rad_s
@@ -235,9 +233,8 @@ class HealthMonitor:
         if self.lost.sum() > limits.max_lost_joints:
             names = ", ".join(str(joint + 1) for joint in np.flatnonzero(self.lost))
             return f"joints {names} are lost; at most {limits.max_lost_joints} may be{excuse}"
-        low = -math.inf if limits.min_voltage_v is None else limits.min_voltage_v
-        high = math.inf if limits.max_voltage_v is None else limits.max_voltage_v
-        current = math.inf if limits.max_current_a is None else limits.max_current_a
+        low, high = limits.min_voltage_v or 0.0, limits.max_voltage_v or math.inf
+        current = limits.max_current_a or math.inf
         checks = (
             (self._stalled_s > limits.stall.time_s, "is stalled", 100.0 * health.load, " % load"),
             (health.temperature_c > limits.max_temperature_c, "is too hot", health.temperature_c, " C"),

@@ -1,4 +1,4 @@
-"""Servos whose port belongs to a guard process: the side of the process that moves them.
+"""Servos behind a guard process, which owns their port: the side of the process that moves them.
 
 If the guard dies or is silent for too long, this side kills it, opens the port and switches the torque off, repeatedly
 until every servo confirms it. A guard that cannot reach all servos at the end is left alone, to keep trying.

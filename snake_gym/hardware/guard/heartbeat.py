@@ -17,7 +17,7 @@ class Heartbeat:
     """Heartbeat on a serial device; without one (None) it does nothing. Raises PortGone."""
 
     def __init__(self, device: str | None = None) -> None:
-        self._port = None if device is None else SerialTransport(device, 115_200, write_timeout_s=0.001)
+        self._port = None if device is None else SerialTransport(device, 115_200)
         self._rests = True
         self.trouble: str | None = None
         """Reason why nothing may move any more: the board hears nothing."""
@@ -40,6 +40,6 @@ class Heartbeat:
         if self._port is None or self.trouble is not None:
             return
         try:
-            self._port.write(byte)
+            self._port.write(byte, wait_s=0.0)
         except PortGone as error:
             self.trouble = f"the heartbeat does not reach its board: {error}"

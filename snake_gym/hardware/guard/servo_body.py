@@ -32,7 +32,7 @@ from snake_gym.hardware.guard.bring_up import (
     let_follow,
     raise_torque,
 )
-from snake_gym.hardware.guard.checks import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
+from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, RangeWatch, SafetyLimits
 from snake_gym.hardware.guard.cycle_time import ADAPTER_S, READING_SHARE, too_short
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.heartbeat import Heartbeat
@@ -239,21 +239,15 @@ class ServoBody:
 
     def send_goal(self) -> None:
         """Send the goal that this cycle still owes, through the gate."""
-        if not self._owes_goal:
-            return
-        self._owes_goal = False
-        if self._gate is None or self.stop_reason is not None:
+        owes, self._owes_goal = self._owes_goal, False
+        if not owes or self._gate is None or self.stop_reason is not None:
             return
         gated = self._gate.pass_on(self._wanted, self.period_s)
         if gated.refused:
             self._news.append("a reference that is no number was refused")
         self._clamped = gated.clamped
-        steps = self.calibration.steps(gated.reference, self._read.steps)
-        self._send(steps.tolist(), self._follows)
-
-    def _send(self, steps: list[int], to: BoolArray) -> None:
-        """Send goals to the joints of ``to`` (J,), whose torque is on from then on."""
-        chosen = [(self.calibration.ids[joint], steps[joint], self._speed[joint]) for joint in np.flatnonzero(to)]
+        steps, ids = self.calibration.steps(gated.reference, self._read.steps).tolist(), self.calibration.ids
+        chosen = [(ids[joint], steps[joint], self._speed[joint]) for joint in np.flatnonzero(self._follows)]
         if chosen:
             ids, goals, speeds = zip(*chosen, strict=True)
             self.torque.expect_on(ids)

@@ -1,4 +1,4 @@
-"""Adapters that hold answers back, up to FTDI's 16 ms: a robot runs, or is told what to do."""
+"""Adapters that hold answers back, up to FTDI's 16 ms: a robot runs, or the message says what to do."""
 
 from __future__ import annotations
 

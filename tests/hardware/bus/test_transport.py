@@ -1,4 +1,4 @@
-"""A serial port whose other side goes away, and what is said of one that cannot be opened."""
+"""A serial port whose other side goes away, and one that is open already."""
 
 from __future__ import annotations
 

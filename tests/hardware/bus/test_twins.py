@@ -1,4 +1,4 @@
-"""Two servos with one id: heard by the scan, refused by a robot, and told apart in one sitting."""
+"""Two servos with one id: heard by the scan, refused by a robot, and given ids in one sitting."""
 
 from __future__ import annotations
 
