@@ -192,8 +192,6 @@ FORCE_N = (0.2, 0.6)
 """Published range of forces along most of the way (section 3.2)."""
 CORNER_FORCE_N = 10.0
 """Published order of magnitude of forces round the corners (section 3.2)."""
-
-
 _SMALL = 1e-9
 """Singular values below this share of the largest count as zero."""
 
