@@ -50,7 +50,7 @@ class RunFolder:
     def read_config(self) -> TrainConfig:
         """Return the settings of the run. Raises ConfigError if there is none."""
         if not self.path.exists():
-            guess = near_path(self.path, ())
+            guess = near_path(self.path)
             raise ConfigError(f"{self.path} does not exist" + (f"; did you mean '{guess}'?" if guess else ""))
         if not self.holds_run():
             raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run that train.py made")
