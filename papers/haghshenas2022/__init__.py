@@ -194,7 +194,7 @@ def _feasible(results: Results) -> Finding:
 
 
 def _length_table(results: Results) -> Table:
-    """Return the shortest and longest length of every muscle, beside the paper's."""
+    """Return the shortest and longest length of every muscle, here and in the paper."""
     columns = ["path", "muscle", "shortest [mm]", "paper [mm]", "longest [mm]", "paper [mm]"]
     rows: list[list[Cell]] = []
     for run in (results.circle, results.square):

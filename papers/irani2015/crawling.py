@@ -59,7 +59,7 @@ IMPOSED = replace(
         SPEC.actuator, kp=200.0, kd=2.0, torque_limit_nm=math.inf, speed_limit_rad_s=math.inf, supply_resistance_ohm=0.0
     ),
 )
-"""Robot whose working joints follow their commands whatever torque that takes, 10 ms late: the kinematic actuators of
+"""Robot: its working joints follow their commands whatever torque that takes, 10 ms late: the kinematic actuators of
 the paper's simulator (section 3, Fig. 4). A failed joint is free between its stops, as ever."""
 
 
@@ -203,7 +203,7 @@ def _finish(head: FloatArray, sense: FloatArray) -> FloatArray:
 
 
 FRONT = (2, 3, 4, 5, 6)
-"""Joints whose failure makes the paper's robot circle."""
+"""Failures that make the paper's robot circle."""
 MIDDLE = 7
 REAR = tuple(range(8, N_JOINTS + 1))
 N_PERIODS = 15

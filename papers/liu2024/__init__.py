@@ -1,7 +1,7 @@
 """Rerun of parts of liu2024 (SnakeSys): a Hopf pattern generator, the derivative of its output, and a creeping gait.
 
-``network``: the network of the authors' program, in all five modes. ``generator``: changes of gait beside a
-serpenoid's, the sliding-window derivative against the exact one. ``creeping``: speed of the creeping gait on the yaw
+``network``: the network of the authors' program, in all five modes. ``generator``: changes of gait and those of a
+serpenoid, the sliding-window derivative against the exact one. ``creeping``: speed of the creeping gait on the yaw
 joints of Snake Robot III. docs/papers/liu2024.md lists the omissions of the paper.
 """
 

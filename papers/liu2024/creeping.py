@@ -2,8 +2,7 @@
 
 Gait, eq. 23 and 24 (both lost their fractions and signs): with n yaw joints and K_n waves along the body, neighbouring
 joints are 2 pi K_n / n apart in phase and swing by 2 a_y sin(pi K_n / n), a_y being the initial angle of the wave.
-Robot: preset ``snakesys``, a planar chain whose wheels slide with Coulomb coefficients that are scanned here, since the
-paper has none.
+Robot: preset ``snakesys``, a planar chain; its wheels slide with Coulomb coefficients of ours: the paper has none.
 """
 
 from __future__ import annotations

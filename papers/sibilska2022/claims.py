@@ -79,7 +79,7 @@ def arrival_table(arrivals: Arrivals) -> Table:
 
 
 def solver_table(draws: Draws, arrivals: Arrivals) -> Table:
-    """Return the last arrival by the published solver beside the paper's and the exact one."""
+    """Return the last arrival by the published solver, the paper and the exact solution."""
     rows: list[list[Cell]] = []
     for case, times in draws.items():
         last, paper = times[:, -1], paper_time(case)

@@ -60,7 +60,7 @@ def find_config(path: str | os.PathLike[str]) -> Path:
     """Return ``path``, or the shipped file if it is below ``configs`` and the working directory lacks it."""
     path = Path(path)
     if path.parts[:1] == ("configs",) and not path.exists():
-        package = Path(__file__).parents[1]  # in a checkout, configs lie beside it
+        package = Path(__file__).parents[1]  # in a checkout, configs lie next to it
         return next((folder / path for folder in (package, package.parent) if (folder / path).exists()), path)
     return path
 
