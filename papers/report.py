@@ -10,7 +10,7 @@ from papers.study import VERDICTS, Cell
 
 
 def page(record: Record) -> str:
-    """Return the page of one study: verdicts, claims, tables, figures beside the page, and how to get it again."""
+    """Return the page of one study: verdicts, claims, tables, figures, and how to get it again."""
     claims = []
     for claim in record["claims"]:
         shown = (

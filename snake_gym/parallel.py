@@ -27,7 +27,7 @@ STOPPED = 130
 """Exit code of a program that was asked to stop, its state saved."""
 MOST_SEEDS = 1000
 _ATTEMPTS = 20
-"""Calls of a program whose workers are lost."""
+"""Most calls of a program that loses workers."""
 Program = Callable[[list[str]], int]
 
 

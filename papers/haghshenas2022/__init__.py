@@ -193,37 +193,8 @@ def _feasible(results: Results) -> Finding:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _run_table(results: Results) -> Table:
-    """Return a table with one row for each run, and the paper's."""
-    columns = (
-        "path", "look-ahead", "mean speed [m/s]", "least [m/s]", "most [m/s]", "10-90 % rise [s]", "off path [m]",
-        "joint error [deg]", "net force, rms [N]", "peak [N]",
-    )  # fmt: skip
-    rows: list[list[Cell]] = []
-    for run in (results.circle, results.square, results.published_square):
-        speed, net = run.speed[run.settled], np.abs(run.net_force_n)
-        error = (run.run.wanted - run.run.joint_angle)[run.settled]
-        rows.append(
-            [
-                run.path, run.ahead, float(speed.mean()), float(speed.min()), float(speed.max()), run.rise_s,
-                run.deviation_m, float(np.degrees(np.sqrt(np.nanmean(error**2)))),
-                float(np.sqrt((net[run.settled] ** 2).mean())), float(net.max()),
-            ]
-        )  # fmt: skip
-    for name, paper in PUBLISHED.items():
-        off = runs.CORNER_M if name == "square" else None
-        rows.append(
-            [name, "paper", paper.mean_m_s, paper.least_m_s, paper.most_m_s, runs.RISE_S, off, None, None, None]
-        )
-    note = (
-        "Speeds, errors and deviations: from 15 s on, 200 samples per second. Net force: what one muscle alone "
-        "would have to pull with."
-    )
-    return Table("runs", "Runs along the two paths", columns, rows, note)
-
-
 def _length_table(results: Results) -> Table:
-    """Return the shortest and longest length of every muscle, beside the paper's."""
+    """Return the shortest and longest length of every muscle, here and in the paper."""
     columns = ["path", "muscle", "shortest [mm]", "paper [mm]", "longest [mm]", "paper [mm]"]
     rows: list[list[Cell]] = []
     for run in (results.circle, results.square):
@@ -245,7 +216,7 @@ STUDY = Study(
     claims=(
         _energy, _inverse, _gait, _on("circle"), _stays, _on("square"), _corner, _force, _corner_force, _feasible,
     ),
-    tables=(_run_table, _length_table),
+    tables=(_length_table,),
     figures=FIGURES,
     data=lambda _: {"controller": runs.CONTROLLER, "square_published_guidance": runs.SHARP},
 )  # fmt: skip

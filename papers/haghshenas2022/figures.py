@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 _JOINTS = (BLUE, ORANGE, GREEN, VERMILION, SKY)
-_WINDOW_S = 4.0
-"""Duration of the close-ups [s]."""
 _BEGINNING_S = 40.0
 """Time that Fig. 4 to 6 show [s]."""
 
@@ -79,21 +77,16 @@ def _draw_circle_forces(canvas: Canvas, results: Results) -> None:
 
 def _draw_forces(canvas: Canvas, results: Results) -> None:
     run = results.square
-    upper, lower = canvas.subplots(2, 1)
+    axes = canvas.subplots()
     period = round(1.0 / (run.run.time_s[1] - run.run.time_s[0]))
     whole = len(run.run.time_s) // period * period
     for joint, colour in enumerate(_JOINTS):
         peaks = np.abs(run.net_force_n[:whole, joint]).reshape(-1, period).max(axis=1)
-        upper.plot(run.run.time_s[period - 1 : whole : period], peaks, color=colour, lw=1.2, label=f"m{joint + 1}")
-    upper.axhspan(*runs.FORCE_N, color=GREEN, alpha=0.3, lw=0.0, label="paper, straight")
-    upper.axhline(runs.CORNER_FORCE_N, color=MUTED, lw=1.0, ls="--", label="paper, corners")
-    upper.set(ylabel="net force,\npeak of each second [N]", xlabel="time [s]")
-    upper.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    shown = run.run.time_s > run.run.time_s[-1] - _WINDOW_S
-    for side, colour, label in ((0, BLUE, "left"), (1, VERMILION, "right")):
-        lower.plot(run.run.time_s[shown], run.muscle_force_n[shown, 2, side], color=colour, lw=1.3, label=f"m3 {label}")
-    lower.set(ylim=(0.0, None), ylabel="tension [N]", xlabel="time [s]")
-    lower.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        axes.plot(run.run.time_s[period - 1 : whole : period], peaks, color=colour, lw=1.2, label=f"m{joint + 1}")
+    axes.axhspan(*runs.FORCE_N, color=GREEN, alpha=0.3, lw=0.0, label="paper, straight")
+    axes.axhline(runs.CORNER_FORCE_N, color=MUTED, lw=1.0, ls="--", label="paper, corners")
+    axes.set(ylabel="net force,\npeak of each second [N]", xlabel="time [s]")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 FIGURES = (
@@ -106,6 +99,6 @@ FIGURES = (
            "have to hold alone.", _draw_circle_forces, (8.5, 7.0)),
     figure("lengths-square", "Muscle lengths on the square (Fig. 9).",
            partial(_draw_lengths, path="square", end_s=math.inf), (8.5, 7.0)),
-    figure("forces", "Net force of each pair on the square (Fig. 10) and the tensions behind it.", _draw_forces,
+    figure("forces", "Net force of each pair on the square (Fig. 10).", _draw_forces,
            (8.5, 6.4)),
 )  # fmt: skip

@@ -37,9 +37,3 @@ def muscle_force(spec: MuscleSpec, length: FloatArray, pressure_pa: FloatArray) 
     a, b = spec.force_coefficients
     stretch = np.asarray(length) / spec.rest_length_m
     return np.asarray(pressure_pa) * math.pi * spec.radius_m**2 * np.maximum(a * stretch**2 - b, 0.0)
-
-
-def muscle_torque(spec: MuscleSpec, joint_angle: FloatArray, pressure_pa: FloatArray) -> FloatArray:
-    """Return torque [N m] on joint angles (...) of pairs at gauge pressures (..., 2) [Pa]."""
-    force = muscle_force(spec, muscle_length(spec, joint_angle), pressure_pa)
-    return (force * muscle_lever(spec, joint_angle)).sum(axis=-1)

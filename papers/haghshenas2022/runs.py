@@ -120,7 +120,7 @@ def follow(
 
 
 STIFF = replace(ROBOT, control_dt_s=0.001, actuator=ActuatorSpec(kind="position", kp=100.0, kd=0.2))
-"""Robot whose joints move as they are told, 2 ms late, in place of muscles."""
+"""Robot with joints that follow their references 2 ms late, in place of muscles."""
 
 
 def gait_speed(frequency_rad_s: float, periods: int = 12) -> float:
@@ -192,8 +192,6 @@ FORCE_N = (0.2, 0.6)
 """Published range of forces along most of the way (section 3.2)."""
 CORNER_FORCE_N = 10.0
 """Published order of magnitude of forces round the corners (section 3.2)."""
-
-
 _SMALL = 1e-9
 """Singular values below this share of the largest count as zero."""
 

@@ -24,10 +24,10 @@ N_SEEDS = 3
 
 def _experiment(quick: bool, advance: Advance) -> Results:
     shifts, n_starts = (QUICK_SHIFTS_DEG, 2) if quick else (tuple(map(float, SHIFTS_DEG)), 4)
-    result = scan(shifts, n_starts, SHOWN_DEG, stage(advance, 0.0, 0.25))
-    imposed = scan(shifts, n_starts, SHOWN_DEG, stage(advance, 0.25, 0.5), IMPOSED)
+    result = scan(shifts, n_starts, stage(advance, 0.0, 0.25))
+    imposed = scan(shifts, n_starts, stage(advance, 0.25, 0.5), IMPOSED)
     advance(0.5, "fastest and tightest gaits, heads at the finish line")
-    performance = perform(result.shifts_rad, float(result.shifts_rad[result.shown]))
+    performance = perform(result.shifts_rad, float(np.radians(SHOWN_DEG)))
     iterations, fits = iterate(), [] if quick else search(N_SEEDS, stage(advance, 0.55, 1.0))
     judged, judged_imposed = ([judge(one) for judge in JUDGES] for one in (result, imposed))
     return Results(result, judged, imposed, judged_imposed, performance, iterations, fits)

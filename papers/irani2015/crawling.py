@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from papers.drives import measure
 from papers.study import Advance
 from snake_gym.controllers import Controller, ControllerState, make_controller
 from snake_gym.controllers.serpenoid import serpenoid_reference
@@ -32,9 +33,7 @@ from snake_gym.physics.faults import FREE
 from snake_gym.robot.measurement import Goal
 from snake_gym.robot.presets import ROBO_CONDA
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.simulation.sensors import SensorConfig, measure
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from snake_gym.simulation.streams import RandomStreams
 
 AMPLITUDE_RAD = math.radians(38.0)
 FREQUENCY_RAD_S = math.radians(140.0)
@@ -54,14 +53,13 @@ SPEC = replace(
 )
 """Preset with a control period that divides the gait's, and with its own step as nearly as that allows."""
 
-
 IMPOSED = replace(
     SPEC,
     actuator=replace(
         SPEC.actuator, kp=200.0, kd=2.0, torque_limit_nm=math.inf, speed_limit_rad_s=math.inf, supply_resistance_ohm=0.0
     ),
 )
-"""Robot whose working joints follow their commands whatever torque that takes, 10 ms late: the kinematic actuators of
+"""Robot: its working joints follow their commands whatever torque that takes, 10 ms late: the kinematic actuators of
 the paper's simulator (section 3, Fig. 4). A failed joint is free between its stops, as ever."""
 
 
@@ -125,11 +123,10 @@ def _record(robot: SimulatedRobot, control: Controller, state: ControllerState, 
     n = robot.n_worlds
     shape = (n_periods * SAMPLES_PER_PERIOD + 1, n)
     paths = Paths(np.empty((*shape, 2)), np.empty((*shape, 2)), np.empty(shape))
-    streams, sensors = RandomStreams("crawling", n), SensorConfig()
     aimless = Goal(np.zeros((n, 2)), np.zeros(n, dtype=bool))
     every = COMMANDS_PER_PERIOD // SAMPLES_PER_PERIOD
     for k in range(n_periods * COMMANDS_PER_PERIOD + 1):
-        sample = measure(robot, sensors, streams)
+        sample = measure(robot)
         if k % every == 0:
             row = k // every
             paths.head_xy[row], paths.centre_xy[row] = sample.head_xy_w, robot.state.centre_xy
@@ -206,7 +203,7 @@ def _finish(head: FloatArray, sense: FloatArray) -> FloatArray:
 
 
 FRONT = (2, 3, 4, 5, 6)
-"""Joints whose failure makes the paper's robot circle."""
+"""Failures that make the paper's robot circle."""
 MIDDLE = 7
 REAR = tuple(range(8, N_JOINTS + 1))
 N_PERIODS = 15
@@ -229,39 +226,25 @@ class Scan(NamedTuple):
     """Motions with fields (P, 14, S), driven tail first."""
     biased: Motion
     """Motions with fields (P, len(BIASES_RAD), S): joint 7 failed."""
-    paths: Paths
-    """Paths of ``forwards`` at ``shown``, trials (14, S) flat."""
-    shown: int
-    """Index of the phase shift whose paths are kept."""
 
 
-def scan(
-    shifts_deg: Sequence[float], n_starts: int, shown_deg: float, advance: Advance, spec: RobotSpec = SPEC
-) -> Scan:
-    """Run all trials with the robot ``spec``, one phase shift after the other.
-
-    ``shown_deg``: phase shift whose nearest scanned one has its paths kept.
-    """
+def scan(shifts_deg: Sequence[float], n_starts: int, advance: Advance, spec: RobotSpec = SPEC) -> Scan:
+    """Run all trials with the robot ``spec``, one phase shift after the other."""
     shifts = np.radians(np.array(shifts_deg, dtype=np.float64))
     starts: FloatArray = math.pi / n_starts * np.arange(n_starts, dtype=np.float64)
-    shown = int(np.argmin(np.abs(shifts - math.radians(shown_deg))))
     parts: list[tuple[Motion, Motion, Motion]] = []
-    kept: Paths | None = None
     for index, shift in enumerate(shifts.tolist()):
         advance(index / len(shifts), f"single failures at a phase shift of {math.degrees(shift):g} deg")
         ahead = [Trial(j, shift, s) for j in range(N_JOINTS + 1) for s in starts.tolist()]
         back = [trial._replace(backwards=True) for trial in ahead]
         bias = [Trial(MIDDLE, shift, s, b) for b in BIASES_RAD for s in starts.tolist()]
         n = len(ahead)
-        paths = crawl(ahead + back + bias, N_PERIODS, spec=spec)
-        motion = judge(paths, np.array([t.backwards for t in ahead + back + bias]))
+        trials = ahead + back + bias
+        motion = judge(crawl(trials, N_PERIODS, spec=spec), np.array([t.backwards for t in trials]))
         pieces = (slice(0, n), slice(n, 2 * n), slice(2 * n, None))
         parts.append(tuple(Motion(*(x[piece].reshape(-1, n_starts) for x in motion)) for piece in pieces))  # type: ignore[arg-type]
-        if index == shown:
-            kept = Paths(*(x[:, :n] for x in paths))
-    assert kept is not None
     ahead_all, back_all, bias_all = (_stack([part[k] for part in parts]) for k in range(3))
-    return Scan(shifts, starts, ahead_all, back_all, bias_all, kept, shown)
+    return Scan(shifts, starts, ahead_all, back_all, bias_all)
 
 
 def _stack(motions: Sequence[Motion]) -> Motion:

@@ -2,7 +2,7 @@
 
 Speed: the paper's robot makes 750 mm/s "when the supply voltage is increased to 7.5 V" from 6 V, with a gait that it
 does not name. Here the servos' speed and torque grow with the voltage, and the fastest of the gaits of 38 degrees at
-any phase shift counts whose joints stay within that speed: the wave hardly slips, so servo speed and gait bring the
+any phase shift counts with its joints within that speed: the wave hardly slips, so servo speed and gait bring the
 number about. Turning: the smallest circle of a healthy robot with a bias on all joints, the amplitude reduced so that
 they stay within their stops. A robot that circles on less than ``FOLLOWER_RADIUS_M`` spins on the spot.
 

@@ -2,8 +2,7 @@
 
 Gait, eq. 23 and 24 (both lost their fractions and signs): with n yaw joints and K_n waves along the body, neighbouring
 joints are 2 pi K_n / n apart in phase and swing by 2 a_y sin(pi K_n / n), a_y being the initial angle of the wave.
-Robot: preset ``snakesys``, a planar chain whose wheels slide with Coulomb coefficients that are scanned here, since the
-paper has none.
+Robot: preset ``snakesys``, a planar chain; its wheels slide with Coulomb coefficients of ours: the paper has none.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import j0
 
+from papers.drives import measure
 from snake_gym.controllers.cpg import Cpg, CpgConfig
 from snake_gym.robot.measurement import Goal, mean_angle
 from snake_gym.robot.presets import SNAKESYS
-from snake_gym.simulation.sensors import SensorConfig, measure
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from snake_gym.simulation.streams import RandomStreams
 
 K_N = 2
 """Number K_n of waves along the body (Table 4)."""
@@ -62,8 +60,6 @@ class Creeping(NamedTuple):
     """Distance of the centre of mass from period to period, once the network is locked, over the period and |omega|."""
     forwards_m: float
     """Same distance along the body's mean direction [m], negative if the tail leads."""
-    torque_nm: float
-    """Largest joint torque."""
 
 
 def creep(mu_along: float, mu_across: float, frequency_rad_s: float = FREQUENCY_RAD_S) -> Creeping:
@@ -81,18 +77,15 @@ def creep(mu_along: float, mu_across: float, frequency_rad_s: float = FREQUENCY_
     state["u"][0], state["v"][0] = wave.amplitude_rad * np.sin(lag), -wave.amplitude_rad * np.cos(lag)  # locked
     robot.set_shape(state["u"], np.zeros(1), np.zeros((1, 2)))
     goal = Goal(np.zeros((1, 2)), np.zeros(1, dtype=bool))
-    streams = RandomStreams("sensors", 1)
-    marks, headings, torque = [], [], 0.0
+    marks, headings = [], []
     for step in range((SETTLING_PERIODS + MEASURED_PERIODS) * steps + 1):
-        sample = measure(robot, SensorConfig(), streams)
+        sample = measure(robot)
         if step % steps == 0:
             marks.append(robot.state.centre_xy[0].copy())
             headings.append(float(mean_angle(sample)[0]))
         robot.step(controller.command(sample, goal, state, control_dt))
-        if step >= SETTLING_PERIODS * steps:
-            torque = max(torque, float(np.abs(robot.state.joint_torque).max()))
     way = np.diff(np.array(marks[SETTLING_PERIODS:]), axis=0)
     heading = np.array(headings[SETTLING_PERIODS:-1])
     forwards = float((way[:, 0] * np.cos(heading) + way[:, 1] * np.sin(heading)).sum())
     speed = float(np.hypot(way[:, 0], way[:, 1]).mean()) / period_s
-    return Creeping(speed / abs(frequency_rad_s), forwards, torque)
+    return Creeping(speed / abs(frequency_rad_s), forwards)

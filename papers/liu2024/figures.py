@@ -11,7 +11,6 @@ from papers.liu2024.creeping import Creeping
 from papers.liu2024.generator import Change
 from papers.liu2024.network import LOCKED_RAD, MODES, Locking
 from papers.study import figure
-from snake_gym.robot.spec import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -25,8 +24,8 @@ class Results(NamedTuple):
     lockings: dict[str, Locking]
     """Mode -> locking of the published network."""
     changes: Sequence[Change]
-    errors: dict[str, FloatArray]
-    """Errors of the derivatives, one for each of ``STEPS_S``."""
+    errors: tuple[float, float]
+    """Relative errors of rate and acceleration, see ``derivative_error``."""
     preset: tuple[float, float]
     """Friction coefficients of the preset: along, across."""
     runs: dict[float, Creeping]
@@ -57,7 +56,7 @@ def _draw_change(canvas: Canvas, results: Results) -> None:
         axis.plot(change.time_s[shown], motion.joints[shown, ::2], lw=1.2)
         axis.axvline(0.0, color="k", lw=0.8, ls=":")
         speeds = f"speed {motion.speed:.3g} omega rho, acceleration {motion.acceleration:.3g} omega^2 rho"
-        axis.set_title(f"{title}: {speeds}, still {motion.still_periods:.2f} periods", fontsize=10)
+        axis.set_title(f"{title}: {speeds}", fontsize=10)
         axis.set_ylabel("command [rad]")
     axes[-1].set_xlabel("time after the change [s]")
 

@@ -1,13 +1,12 @@
 """Pattern generator of liu2024: changes of gait, and the derivative of its output (the network is in ``network``).
 
-Changes of amplitude and gait in mid-run (sections 1 and 3.1), judged by the joints' steps, speeds, accelerations and
-pauses: by the published equations at the published rates, full network on 14 yaw joints; and by a serpenoid formula,
-which jumps where its parameters change. The measures are the fastest motion of a joint in the old or the new gait:
+Changes of amplitude and gait in mid-run (sections 1 and 3.1), judged by the joints' speeds and accelerations: by the
+published equations at the published rates, full network on 14 yaw joints; and by a serpenoid formula, which jumps where
+its parameters change. The measures are the fastest motion of a joint in the old or the new gait:
 omega rho for speeds, omega^2 rho for accelerations. The controller's own rates are ours.
 
 Derivative (section 3.3): the sliding-window five-point one against the exact one, on the network's own output. A locked
-network's output is a sine, whose derivatives are known; errors are relative to their amplitudes, after the window has
-filled. The steps span the paper's 10 to 100 Hz (section 4.5) and coarser ones.
+network's output is a sine with known derivatives; errors are relative to their amplitudes, after the window has filled.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ DT_S = 0.02
 """Command interval: the paper's robot takes commands at 10 to 100 Hz (section 4.5)."""
 WATCHED_S = 60.0
 """Time watched after a change [s]; one by a whole wave takes some four periods of 10 s."""
-STILL = 0.05
-"""Share of the slower gait's omega rho below which a joint counts as standing still."""
 
 
 class Gait(NamedTuple):
@@ -69,8 +66,6 @@ class Motion(NamedTuple):
     """Largest speed of a joint [omega rho] (1: as fast as the faster gait)."""
     acceleration: float
     """Largest acceleration of a joint [omega^2 rho]."""
-    still_periods: float
-    """Longest time that a joint stands still [periods of the slower gait]."""
 
 
 class Change(NamedTuple):
@@ -106,15 +101,8 @@ def measure_motion(joints: FloatArray, old: Gait, new: Gait) -> Motion:
     rho = [gait.amplitude_rad for gait in (old, new)]
     rate = np.diff(joints, axis=0) / DT_S
     acceleration = float(np.abs(np.diff(rate, axis=0)).max()) / DT_S
-    still, longest = np.zeros(joints.shape[1]), 0.0
-    for slow in np.abs(rate) < STILL * min(omega) * min(rho):
-        still = np.where(slow, still + DT_S, 0.0)
-        longest = max(longest, float(still.max()))
     fastest = max(omega) * max(rho)
-    return Motion(
-        joints, float(np.abs(rate).max()) / fastest, acceleration / (fastest * max(omega)),
-        longest * min(omega) / (2.0 * math.pi),
-    )  # fmt: skip
+    return Motion(joints, float(np.abs(rate).max()) / fastest, acceleration / (fastest * max(omega)))
 
 
 def _play(gait: Gait, watched_s: float) -> tuple[FloatArray, float]:
@@ -136,40 +124,13 @@ def _play(gait: Gait, watched_s: float) -> tuple[FloatArray, float]:
     return np.array(joints), smallest / min(BEFORE.amplitude_rad, gait.amplitude_rad)
 
 
-STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
-DELAY = {"rate": 0, "settled_rate": 2, "acceleration": 0, "settled_acceleration": 4}
-"""Delay of each result behind the newest sample [samples]."""
-TITLES = {
-    "rate": "rate now (eq. 40)",
-    "settled_rate": "rate, settled (eq. 38)",
-    "acceleration": "acceleration now (eq. 45 on k-4..k)",
-    "settled_acceleration": "acceleration, settled (eq. 43)",
-}
-"""Title of each result. Results for "now" count at the newest sample, settled ones at their own."""
-
-
-def derivative_errors() -> dict[str, FloatArray]:
-    """Return the largest relative error of each of ``Derivatives``, one for each of ``STEPS_S``."""
-    found = [derivative_errors_at(step) for step in STEPS_S]
-    return {name: np.array([worst[name] for worst in found]) for name in DELAY}
-
-
-def derivative_errors_at(dt_s: float) -> dict[str, float]:
-    """Return the largest relative error of each of ``Derivatives`` at a step of ``dt_s`` [s]."""
+def derivative_error(dt_s: float = 0.1) -> tuple[float, float]:
+    """Return the largest relative errors of rate and acceleration now, at a step of ``dt_s`` [s]."""
     wave = creeping_wave(SNAKESYS.n_joints)
     lag = wave.phase_shift_rad * np.arange(SNAKESYS.n_joints)
     n = FIRST + math.ceil(2.0 * math.pi / FREQUENCY_RAD_S / dt_s)
     phase = FREQUENCY_RAD_S * dt_s * np.arange(n)[:, None] + lag
-    found, worst = differentiate(wave.amplitude_rad * np.sin(phase), dt_s), {}
-    for name, delay in DELAY.items():
-        at = phase[FIRST:] - delay * FREQUENCY_RAD_S * dt_s
-        exact = np.cos(at) if name.endswith("rate") else -np.sin(at)
-        scale = wave.amplitude_rad * FREQUENCY_RAD_S ** (1 if name.endswith("rate") else 2)
-        worst[name] = float(np.abs(getattr(found, name) / scale - exact).max())
-    return worst
-
-
-def orders(table: dict[str, FloatArray]) -> dict[str, float]:
-    """Return the order of each error in the step, from the last but one doubling."""
-    a, b = STEPS_S.index(0.1), STEPS_S.index(0.2)
-    return {name: math.log2(values[b] / values[a]) for name, values in table.items()}
+    found = differentiate(wave.amplitude_rad * np.sin(phase), dt_s)
+    rate = found.rate / (wave.amplitude_rad * FREQUENCY_RAD_S) - np.cos(phase[FIRST:])
+    acceleration = found.acceleration / (wave.amplitude_rad * FREQUENCY_RAD_S**2) + np.sin(phase[FIRST:])
+    return float(np.abs(rate).max()), float(np.abs(acceleration).max())

@@ -56,11 +56,6 @@ def joints(broken: Sequence[int], comma: str = ", ") -> str:
     return comma.join(map(str, broken)) or "none"
 
 
-def rounded(value: float, digits: int = 1) -> float | None:
-    """Return ``value`` for a table; None if it is not finite."""
-    return round(float(value), digits) if np.isfinite(value) else None
-
-
 # --- arrivals --------------------------------------------------------------------------------------------------------
 
 
@@ -72,7 +67,7 @@ def arrival_table(arrivals: Arrivals) -> Table:
         paper = paper_time(case)
         off = None if np.isnan(times[-1]) or paper is None else f"{100.0 * (times[-1] / paper - 1.0):+.1f}%"
         fixed = [case.point, case.model, case.controller, joints(case.broken, ",")]
-        cells.append([*fixed, *(rounded(time, 6) for time in times), paper, off])
+        cells.append([*fixed, *map(float, times), paper, off])
     return Table(
         "arrivals",
         "Arrivals at the targets, recomputed",
@@ -84,11 +79,11 @@ def arrival_table(arrivals: Arrivals) -> Table:
 
 
 def solver_table(draws: Draws, arrivals: Arrivals) -> Table:
-    """Return the last arrival by the published solver beside the paper's and the exact one."""
+    """Return the last arrival by the published solver, the paper and the exact solution."""
     rows: list[list[Cell]] = []
     for case, times in draws.items():
         last, paper = times[:, -1], paper_time(case)
-        shown = [rounded(value) for value in (np.median(last), last.min(), last.max(), arrivals[case][-1])]
+        shown = [float(value) for value in (np.median(last), last.min(), last.max(), arrivals[case][-1])]
         rows.append([case.point, case.controller, joints(case.broken, ","), paper, *shown])
     return Table(
         "solver",

@@ -129,7 +129,7 @@ class ControlLaw:
     """Control law of eq. 32-37 for R robots: the gait, the steering and the joint loop.
 
     Args:
-        spec: robot whose actuator holds k_p and k_d.
+        spec: robot; k_p and k_d are its actuator's.
         gait, steering: parameters.
         coupling: (R,) c of eq. 37: 0 is SJC, 0.5 is CC.
     """

@@ -112,8 +112,8 @@ def _draw_arrivals(arrivals: Arrivals, draws: Draws, sets: Sequence[Broken], can
             middle = np.median(drawn, axis=0)
             whiskers = np.abs(np.array([drawn.min(axis=0), drawn.max(axis=0)]) - middle)
             bars = axes.bar(at, middle, 0.14, yerr=whiskers, color=colour, capsize=2, error_kw={"lw": 0.8})
-            told = [f"{time:.0f}" for time in middle]
-            axes.bar_label(bars, told, fontsize=7.0, label_type="center", rotation=90, color="white")
+            labels = [f"{time:.0f}" for time in middle]
+            axes.bar_label(bars, labels, fontsize=7.0, label_type="center", rotation=90, color="white")
             axes.plot(at, arrivals[case], ".", color=INK, ms=4)
             paper = paper_time(case)
             if paper is not None:

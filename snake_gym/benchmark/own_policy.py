@@ -50,7 +50,7 @@ def load_own(name: str, path: str) -> OwnPolicy:
         return OwnPolicy(what, made, _takes_env(made), sources, digest(path, *sources.values()))
     file = Path(path)
     if not file.is_file():
-        guess = near_path(file, (file.suffix,))
+        guess = near_path(file)
         raise ConfigError(f"{what}: {file} does not exist" + (f"; did you mean {str(guess)!r}?" if guess else ""))
     require("an ONNX policy", "onnx", "onnxruntime", "torch")
     return OwnPolicy(what, partial(import_module(_ONNX).OnnxPolicy, file))

@@ -17,10 +17,6 @@ _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 12
 _BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = 200
 
 
-RESET_OPTIONS = ("reset_mask", "targets")
-"""Keys of ``reset(options=)`` that envs of ours take."""
-
-
 class ConfigError(ValueError):
     """Error in a setting, argument or file that the user has to correct. The message is one line."""
 
@@ -59,15 +55,15 @@ def hint(name: str, choices: Iterable[str]) -> str:
 def check_options(options: object, known: Sequence[str] = ()) -> Mapping[str, Any]:
     """Return the options of an env's reset, which takes the ``known``; keys of other libraries are ignored.
 
-    Raises ConfigError unless they are None or a mapping, and for a key that is, or nearly is, another one of ours.
+    Raises ConfigError unless they are None or a mapping, and for a key that nearly is a known one.
     """
     if options is None:
         return {}
     if not isinstance(options, Mapping):
         raise ConfigError(f"options is {show(options)}; expected None or a dict")
     for key in options:
-        if key not in known and nearest(str(key), RESET_OPTIONS):
-            expected = f"expected one of {', '.join(known)}{hint(str(key), known)}" if known else "this env takes none"
+        if key not in known and nearest(str(key), known):
+            expected = f"expected one of {', '.join(known)}{hint(str(key), known)}"
             raise ConfigError(f"options has the key {show(key)}; {expected}")
     return options
 

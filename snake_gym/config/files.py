@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ LARGEST_BYTES = 1 << 22
 """Largest file of settings or points that is read."""
 LARGEST_RECORD_BYTES = 1 << 28
 """Largest file of rows or histories that is read."""
-_YAML = (".yaml", ".yml")
 
 
 def read_file(path: str | os.PathLike[str], most: int = LARGEST_BYTES) -> bytes:
@@ -41,7 +39,8 @@ def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         text = read_file(path).decode()
     except FileNotFoundError:
-        raise ConfigError(_missing(path)) from None
+        guess = near_path(path)
+        raise ConfigError(f"{path} does not exist" + (f"; did you mean '{guess}'?" if guess else "")) from None
     except IsADirectoryError:
         raise ConfigError(f"{path} is a folder; expected a YAML file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -61,34 +60,20 @@ def find_config(path: str | os.PathLike[str]) -> Path:
     """Return ``path``, or the shipped file if it is below ``configs`` and the working directory lacks it."""
     path = Path(path)
     if path.parts[:1] == ("configs",) and not path.exists():
-        package = Path(__file__).parents[1]  # in a checkout, configs lie beside it
+        package = Path(__file__).parents[1]  # in a checkout, configs lie next to it
         return next((folder / path for folder in (package, package.parent) if (folder / path).exists()), path)
     return path
 
 
-def _missing(path: Path) -> str:
-    guess = near_path(path, _YAML)
-    return f"{path} does not exist" + (f"; did you mean '{guess}'?" if guess is not None else "")
-
-
-def near_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path | None:
-    """Return the folder or file with such a suffix that a missing path most likely means, or None."""
+def near_path(path: str | os.PathLike[str]) -> Path | None:
+    """Return the folder or file that a missing path most likely means, or None."""
     missing = Path(path)
-    # Without the suffixes, which make short names look alike.
-    present = {_stem(name, suffixes): name for name in _present(missing.parent, suffixes)}
-    guess = nearest(_stem(missing.name, suffixes), present)
-    return None if guess is None else missing.parent / present[guess]
-
-
-def _stem(name: str, suffixes: Sequence[str]) -> str:
-    return Path(name).stem if name.endswith(tuple(suffixes)) else name
-
-
-def _present(folder: Path, suffixes: Sequence[str]) -> list[str]:
     try:
-        return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() or entry.suffix in suffixes)
+        present = {entry.stem: entry for entry in sorted(missing.parent.iterdir())}  # endings make names look alike
     except OSError:
-        return []
+        return None
+    guess = nearest(missing.stem, present)
+    return None if guess is None else present[guess]
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:

@@ -97,8 +97,8 @@ def _place(message: str, tp: Any, where: str) -> str:
     return join(where, message) if re.split(r"[.\s:;,[]", message)[0] in names else f"{where}: {message}"
 
 
-def describe_unknown(cls: type[Any], key: str, where: str = "", beside: Iterable[str] = ()) -> str:
-    """Return the message on ``key``, which is no setting of ``cls`` and none of the names ``beside`` them."""
+def describe_unknown(cls: type[Any], key: str, where: str = "", further: Iterable[str] = ()) -> str:
+    """Return the message on ``key``, which is no setting of ``cls`` and none of the ``further`` names."""
     settings = [f.name for f in fields(cls) if f.init]
     nested = {
         f"{group}.{inner.name}": inner.name
@@ -108,7 +108,7 @@ def describe_unknown(cls: type[Any], key: str, where: str = "", beside: Iterable
         for inner in fields(part)
     }
     elsewhere = [path for path, name in nested.items() if key in (name, path.replace(".", "_"))]
-    guess = f"; did you mean {elsewhere[0]!r}?" if elsewhere else hint(key, [*settings, *beside])
+    guess = f"; did you mean {elsewhere[0]!r}?" if elsewhere else hint(key, [*settings, *further])
     return f"{join(where, key)} is not a setting{guess} (settings: {', '.join(settings)})"
 
 

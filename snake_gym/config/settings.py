@@ -1,4 +1,4 @@
-"""Settings: frozen dataclasses whose fields state their type and range, checked by pydantic however one is made.
+"""Settings: frozen dataclasses with fields of a stated type and range, checked by pydantic however one is made.
 
     class Gait(Settings):
         amplitude_rad: Annotated[float, Field(ge=0.0, le=math.pi)] = 0.3
@@ -98,13 +98,13 @@ def apply_keywords(
     config: T | Mapping[str, Any] | None,
     keywords: Mapping[str, Any],
     where: str,
-    beside: Iterable[str] = (),
+    further: Iterable[str] = (),
 ) -> T:
     """Return an instance of class ``cls`` from ``config``, an object or a mapping, overridden by keyword settings.
 
     All of it is checked strictly, as by ``build``; ``config`` is not changed. An object of a subclass stays one.
     Raises ConfigError. For a keyword that is no setting, this is a TypeError too; its message also considers names of
-    arguments ``beside`` the settings.
+    ``further`` arguments.
     """
     kind = type(config) if isinstance(config, cls) else cls
     known = declared_types(kind)
@@ -112,7 +112,7 @@ def apply_keywords(
         if key not in known:
             from snake_gym.config.refusals import describe_unknown
 
-            what = describe_unknown(kind, key, where, beside)
+            what = describe_unknown(kind, key, where, further)
             raise UnexpectedKeywordError(f"unexpected keyword argument {key!r}: {what}")
     plain = to_dict({} if config is None else config)
     keywords = {key: to_dict(one) if isinstance(one, (Settings, os.PathLike)) else one for key, one in keywords.items()}
@@ -149,8 +149,8 @@ def check_order(settings: object, *names: str) -> None:
     """Raise ValueError unless the named fields do not decrease in this order."""
     values = [getattr(settings, name) for name in names]
     if values != sorted(values):
-        told = ", ".join(f"{name} {value:g}" for name, value in zip(names[1:], values[1:], strict=True))
-        raise ValueError(f"{names[0]} is {values[0]:g}, {told}; expected {' <= '.join(names)}")
+        others = ", ".join(f"{name} {value:g}" for name, value in zip(names[1:], values[1:], strict=True))
+        raise ValueError(f"{names[0]} is {values[0]:g}, {others}; expected {' <= '.join(names)}")
 
 
 def declared_types(cls: Any) -> dict[str, Any]:

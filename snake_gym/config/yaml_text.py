@@ -19,23 +19,17 @@ from snake_gym.config.records import to_dict
 
 NUMBER = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
 """Regular expression of a decimal number. Not 010, which may be read as ten or as eight."""
-MOST_VALUES = 100_000
-"""Largest number of keys, values and groups in a text."""
 
 
 class _Loader(yaml.SafeLoader):
     """Safe YAML loader with the scalars of YAML 1.2's core schema and no duplicate keys."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]  # none of YAML 1.1's
-    n_values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if event.anchor is not None or event.tag is not None:
             raise ComposerError(problem="anchors, aliases and tags are not read", problem_mark=event.start_mark)
-        self.n_values += 1
-        if self.n_values > MOST_VALUES:
-            raise ComposerError(problem=f"it has more than {MOST_VALUES} values", problem_mark=event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

@@ -233,7 +233,7 @@ def describe_missing(path: str | os.PathLike[str]) -> str:
     path = Path(path)
     guess = next(iter(sorted(contract.parent for contract in path.glob(f"*/{CONTRACT}"))), None)
     if guess is None and not path.exists():
-        near = near_path(path, (".json",)) or nearest(str(path), shipped_policies())
+        near = near_path(path) or nearest(str(path), shipped_policies())
         guess = None if near is None else Path(near)
     fault = f"holds no {CONTRACT}" if path.is_dir() else "is no policy file" if path.exists() else "does not exist"
     if guess is not None:

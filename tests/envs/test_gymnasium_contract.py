@@ -172,7 +172,6 @@ WRONG: list[tuple[Any, Any, str]] = [
     (make_waypoints, lambda env: env.reset(seed=2**63 - 1), "expected an integer from 0 to 9223372036854775806"),
     (make_waypoints, lambda env: env.reset(seed=[3]), "seed is a list of 1; expected 2, one for each world"),
     (SnakeEnv, lambda env: env.reset(options=3), "options is 3; expected None or a dict"),
-    (SnakeEnv, lambda env: env.reset(options={"targets": [[1, 0]]}), "options has the key 'targets'; this env takes"),
     (make_waypoints, lambda env: env.reset(options={"reset_mask": BAD[0]}), "expected bool (2,), at least one True"),
     (SnakeEnv, lambda env: env.set_state(make_waypoints(2).core.get_state()), "has shape (2,); expected (1,)"),
     (

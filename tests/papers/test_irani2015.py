@@ -59,8 +59,7 @@ def paper_s_scan(circling: dict[int, float]) -> Scan:
     forwards.finish_y_m[0, 7] = -1.5
     biased.finish_y_m[:] = -1.4
     biased.finish_y_m[0, BIASES_RAD.index(BIAS_RAD)] = 0.1
-    nowhere = Paths(np.zeros((1, 14, 2)), np.zeros((1, 14, 2)), np.zeros((1, 14)))
-    return Scan(np.radians([30.0, 60.0]), np.zeros(1), forwards, straight((2, 14, 1)), biased, nowhere, 0)
+    return Scan(np.radians([30.0, 60.0]), np.zeros(1), forwards, straight((2, 14, 1)), biased)
 
 
 def test_the_paper_s_story_is_reproduced_where_it_happens() -> None:

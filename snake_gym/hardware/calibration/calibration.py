@@ -233,7 +233,7 @@ def load_calibration(path: str | Path) -> Calibration:
     try:
         content: Any = json.loads(read_file(path))
     except FileNotFoundError:
-        guess = near_path(path, (".json",))
+        guess = near_path(path)
         advice = f"did you mean {str(guess)!r}?" if guess else "make it: python -m snake_gym.hardware calibrate"
         raise ConfigError(f"calibration {path} does not exist; {advice}") from None
     except (OSError, ValueError, RecursionError) as error:
