@@ -19,7 +19,7 @@ from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Shape, Wall, fe
 from snake_gym.physics.state import ChainParams, ChainState, Obstacles
 from snake_gym.robot.presets import MUSCLE
 from snake_gym.robot.spec import ActuatorKind, ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
-from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.simulation.fault_kinds import kinds_of
 from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.randomisation import Bias, Factor, RandomisationConfig, Uniform
 from snake_gym.tasks.obstacle_field import robot_extent
@@ -117,7 +117,8 @@ def draw_robot(rng: np.random.Generator, model: ContactModel, dt_s: float) -> Ro
 
 def draw_fault_settings(rng: np.random.Generator, n_joints: int, seconds: float) -> FaultConfig:
     """Random kinds of faults at random times, of up to all joints."""
-    kinds = rng.permutation(JOINT_KINDS)[: rng.integers(1, len(JOINT_KINDS) + 1)].tolist()
+    every = kinds_of("joint")
+    kinds = rng.permutation(every)[: rng.integers(1, len(every) + 1)].tolist()
     share, duration, period = rng.uniform(0.0, 1.0, 4), seconds * rng.uniform(1 / 120, 0.3), rng.uniform(0.02, 2.0)
     most = int(rng.integers(0, n_joints + 1))
     return FaultConfig(

@@ -28,13 +28,13 @@ from snake_gym.hardware.pose.source import NO_POSE
 from snake_gym.hardware.robot.connection import EMULATED
 from snake_gym.hardware.robot.driving import LetGo, plan_driving
 from snake_gym.hardware.robot.robot_loop import RobotLoop, see_in_space
-from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.render import palette
 from snake_gym.render.helm import NEXT_BUTTON, STOP_BUTTON, Gamepad, Helm
 from snake_gym.render.robot_window import FPS, RobotWindow
 from snake_gym.render.sketch import Sketch
 from snake_gym.robot.measurement import Measurement, link_angles, mean_angle
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from snake_gym.spatial.kinematics import base_frame, link_ends
 from snake_gym.spatial.spec import SpatialSpec
 
@@ -191,7 +191,7 @@ class WindowDriver:
             sketch.dashed(start, end, palette.ORANGE)
             sketch.circle(end, sketch.width(5.0), palette.ORANGE)
 
-        failed = np.where(sample.lost, FAULT_CODES["silent"], 0)
+        failed = np.where(sample.lost, FAULT_KINDS["silent"].code, 0)
         trail = np.array([*self._trail, head_xy])
         self.window.picture(
             link_angles(seen)[0], head_xy, np.zeros((0, 2)), 0, trail, failed, self._text(loop, sample), self.message,

@@ -68,7 +68,7 @@ class EncoderFaultConfig(FaultDistribution):
     """Encoder faults of an episode. The number of failed encoders is uniform in [n_min, n_max]."""
 
     group = "encoder_faults"
-    known_kinds = ("dead", "biased", "noisy")
+    part = "encoder"
 
     kinds: Annotated[tuple[EncoderFaultKind, ...], Field(min_length=1)] = ("dead",)
     """Each failed encoder draws one of these: dead (reading frozen, rate 0), biased, noisy."""

@@ -20,7 +20,7 @@ from snake_gym.config import ConfigError, choose
 from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
 from snake_gym.physics.actuators import ACTUATOR_CODES
-from snake_gym.physics.faults import FAULT_CODES, HEALTHY, SLIPPED, acting
+from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
 from snake_gym.physics.friction import AXES_CODES
 from snake_gym.physics.integrate import INTEGRATOR_CODES, Laws, accelerate_worlds, step_worlds
 from snake_gym.physics.muscles import MuscleParams
@@ -42,14 +42,8 @@ from snake_gym.physics.state import (
 from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, weigh_directions
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
 from snake_gym.simulation.disturbances import pass_time, queue_commands
-from snake_gym.simulation.fault_kinds import (
-    LAST_OWN_CODE,
-    REGISTERED,
-    ServoState,
-    apply_registered,
-    fault_code,
-    quiet_servos,
-)
+from snake_gym.simulation.fault_effects import LAST_KERNEL_CODE, ServoState, apply_effects, quiet_servos
+from snake_gym.simulation.fault_kinds import FAULT_KINDS, Law, name_of_code
 
 _MIN_WORLDS_PER_THREAD = 2 * LANES
 _POOLS: dict[int, ThreadPoolExecutor] = {}
@@ -399,22 +393,23 @@ class SimulatedRobot:
 
     def allow_faults(self, kinds: Iterable[str]) -> None:
         """Switch on the laws that faults of these ``kinds`` need: of slips, torques, friction and backlash."""
-        kinds = set(kinds)
-        laws = {law for kind in REGISTERED.values() if kind.name in kinds for law in kind.laws}
-        self._laws = self._laws._replace(
-            servo_faults=self._laws.servo_faults or any(fault_code(kind) >= SLIPPED for kind in kinds),
-            joint_friction=self._laws.joint_friction or "joint_friction" in laws,
-            imperfect=self._laws.imperfect or "imperfect" in laws,
-        )
+        chosen = [FAULT_KINDS[kind] for kind in kinds]
+        self.allow_laws(law for kind in chosen for law in kind.laws)
+        if any(kind.code >= SLIPPED for kind in chosen):
+            self.note_torques()
+
+    def allow_laws(self, laws: Iterable[Law]) -> None:
+        """Switch on further laws, for faults and for parameters that are not the specification's."""
+        self._laws = self._laws._replace(**dict.fromkeys(laws, True))
 
     def fault_names(self) -> set[str]:
         """Return the kinds of all faults that joints have, had or will have in the present episodes."""
         codes = np.unique(np.stack([self.faults.kind, self.second_faults.kind]))
-        return {name for name, code in FAULT_CODES.items() if code in codes and code != HEALTHY}
+        return {name_of_code(code) for code in codes.tolist() if code != HEALTHY}
 
     def has_registered_faults(self) -> bool:
         """Return True if a joint has, had or will have a fault of a registered kind: what servos do is then kept."""
-        return bool(max(self.faults.kind.max(), self.second_faults.kind.max()) > LAST_OWN_CODE)
+        return bool(max(self.faults.kind.max(), self.second_faults.kind.max()) > LAST_KERNEL_CODE)
 
     def note_torques(self) -> None:
         """Keep the mean square of each motor's torque, ``servos.torque_square``, whatever faults there are."""
@@ -475,8 +470,8 @@ class SimulatedRobot:
         if last_kind >= SLIPPED and not self._laws.servo_faults:
             self._laws = self._laws._replace(servo_faults=True)
         done = None
-        if last_kind > LAST_OWN_CODE:
-            done = apply_registered(self.spec, faults, self.state, servos, reference, ids, step_s)
+        if last_kind > LAST_KERNEL_CODE:
+            done = apply_effects(self.spec, faults, self.state, servos, reference, ids, step_s)
         if self._laws.servo_faults:
             self.servos.torque_square[ids] = 0.0
         if done is None:
@@ -486,9 +481,7 @@ class SimulatedRobot:
             (self._laws.imperfect, done.backlash_rad, "backlash"),
         ):
             if values.any() and not is_on:
-                raise ConfigError(
-                    f"a registered kind of fault brings {name}, but this robot was not told by allow_faults"
-                )
+                raise ConfigError(f"a fault has {name}, which its kind does not name; expected it among its laws")
         if done.friction_nm.any():
             params = params._replace(joint_friction=params.joint_friction + done.friction_nm)
         if done.backlash_rad.any():

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
 from snake_gym.config.threads import process_threads
-from snake_gym.physics.faults import FAULT_CODES, FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
+from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.fault_kinds import ServoState, quiet_servos
+from snake_gym.simulation.fault_effects import ServoState, quiet_servos
+from snake_gym.simulation.fault_kinds import name_of_code
 from snake_gym.spatial.ground import Ground, GroundSpec, make_ground
 from snake_gym.spatial.kinematics import Posture, posture, rotation_of_quaternion
 from snake_gym.spatial.mjcf import back_emf, servo_bias, write_mjcf
@@ -365,8 +366,7 @@ class SpatialRobot:
 
     def fault_names(self) -> set[str]:
         """Return the kinds of all faults that joints have, had or will have in the present episodes."""
-        present = set(np.unique(self.faults.kind).tolist())
-        return {name for name, code in FAULT_CODES.items() if code in present and code != HEALTHY}
+        return {name_of_code(code) for code in np.unique(self.faults.kind).tolist() if code != HEALTHY}
 
     def has_registered_faults(self) -> bool:
         """Return True: what the servos do is always kept."""

@@ -21,7 +21,7 @@ from snake_gym.interface.observations import BOUND, Field, n_joints, rate_scale
 from snake_gym.plugins import check_numbers, choose_registered, is_again
 from snake_gym.robot.measurement import Measurement, mean_angle, turn_back
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
-from snake_gym.simulation.fault_kinds import fault_code
+from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from snake_gym.simulation.randomisation import DrawnQuantities, RandomisationConfig
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
@@ -209,7 +209,7 @@ def mean_angle_error(truth: Truth) -> FloatArray:
     needs="faults that may come, as by faults.n_max",
 )  # fmt: skip
 def fault_kind(truth: Truth) -> FloatArray:
-    codes = np.array([fault_code(kind) for kind in truth.fault_kinds])
+    codes = np.array([FAULT_KINDS[kind].code for kind in truth.fault_kinds])
     acting = truth.robot.acting_kinds()[..., None] == codes
     return acting.any(axis=0).reshape(truth.robot.n_worlds, -1).astype(np.float64)
 
