@@ -78,7 +78,7 @@ class SnakeCore:
         self.sensors = config.make_sensors(self.spec, n_worlds)
         self.randomisation: DrawnQuantities | None = None
         """What varies from episode to episode; None: nothing does."""
-        if config.randomisation.ranges:
+        if config.randomisation.any:
             self.randomisation = config.make_randomisation(self.spec, self.robot)
             self.sensors.errors = self.randomisation.sensors
         self.decoder = ActionDecoder(config.action, self.spec, self.task.commands_speed)

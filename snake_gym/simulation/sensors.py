@@ -41,7 +41,7 @@ from snake_gym.simulation.faults import (
     SensorErrorSpread,
     draw_spread,
 )
-from snake_gym.simulation.randomisation import SensorErrors
+from snake_gym.simulation.sensor_errors import SensorErrors
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 

@@ -103,7 +103,7 @@ def register_privileged(
 
 def check_privileged(names: Sequence[str], randomisation: RandomisationConfig) -> None:
     """Raise ConfigError for a name that is not known, or named twice."""
-    known = [*PRIVILEGED, *(DRAWN + name for name in randomisation.told)]
+    known = [*PRIVILEGED, *(DRAWN + name for name in randomisation.info_names)]
     for i, name in enumerate(names):
         where = f"observation.privileged[{i}]"
         choose_registered(name, known, where)
