@@ -19,9 +19,10 @@ from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Shape, Wall, fe
 from snake_gym.physics.state import ChainParams, ChainState, Obstacles
 from snake_gym.robot.presets import MUSCLE
 from snake_gym.robot.spec import ActuatorKind, ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
-from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.simulation.fault_kinds import kinds_of
 from snake_gym.simulation.faults import FaultConfig
-from snake_gym.simulation.randomisation import Bias, Factor, RandomisationConfig, Uniform
+from snake_gym.simulation.quantities import QUANTITIES, Range
+from snake_gym.simulation.randomisation import RandomisationConfig
 from snake_gym.tasks.obstacle_field import robot_extent
 
 FloatArray = NDArray[np.float64]
@@ -41,12 +42,6 @@ RANGES = {
     "push_hz": (0.0, 1.0), "push_m_s": (0.0, 1.0), "friction_backward": (0.1, 10.0), "mass_ahead": (-0.9, 0.9),
 }  # fmt: skip
 """Widest ranges of what varies; payloads per mean link mass, joint friction per torque limit, others (0, 0.2)."""
-QUANTITIES: dict[str, Any] = {
-    name: kinds[0]
-    for name, hint in typing.get_type_hints(RandomisationConfig).items()
-    if isinstance((kinds := (*typing.get_args(hint), None))[0], type) and issubclass(kinds[0], Uniform)
-}
-"""Types of the ranges of all that ``RandomisationConfig`` has."""
 AMPLITUDE_RAD, PHASE_SHIFT_RAD = 0.3, 0.7
 """Wave that a robot in a field of the library's begins with."""
 PAIRS = {"push_m_s": "push_hz", "pose_outage_s": "pose_loss_hz"}
@@ -117,7 +112,8 @@ def draw_robot(rng: np.random.Generator, model: ContactModel, dt_s: float) -> Ro
 
 def draw_fault_settings(rng: np.random.Generator, n_joints: int, seconds: float) -> FaultConfig:
     """Random kinds of faults at random times, of up to all joints."""
-    kinds = rng.permutation(JOINT_KINDS)[: rng.integers(1, len(JOINT_KINDS) + 1)].tolist()
+    every = kinds_of("joint")
+    kinds = rng.permutation(every)[: rng.integers(1, len(every) + 1)].tolist()
     share, duration, period = rng.uniform(0.0, 1.0, 4), seconds * rng.uniform(1 / 120, 0.3), rng.uniform(0.02, 2.0)
     most = int(rng.integers(0, n_joints + 1))
     return FaultConfig(
@@ -136,16 +132,16 @@ def draw_randomisation(rng: np.random.Generator, spec: RobotSpec) -> Randomisati
         "joint_friction_nm": float(np.minimum(spec.joints("actuator.torque_limit_nm"), 10.0).max()),
     }
     given: dict[str, Any] = {}
-    for name, kind in QUANTITIES.items():
+    for name, quantity in QUANTITIES.items():
         low, high = RANGES.get(name, (0.0, 0.2))
         ends, on = np.sort(rng.uniform(0.0, 1.0, 2)), rng.random() < 0.5
-        if kind is Factor:
+        if quantity.nominal == 1.0:
             ends = low * (high / low) ** ends
         else:
-            ends = (low + (high - low) * ends) * per.get(name, 1.0) - (0.1 if kind is Bias else 0.0)
+            ends = (low + (high - low) * ends) * per.get(name, 1.0) - (0.1 if "_bias_" in name else 0.0)
         on = PAIRS[name] in given if name in PAIRS else on
         if on:
-            given[name] = kind(float(ends[0]), float(ends[1]))
+            given[name] = Range(float(ends[0]), float(ends[1]))
     for name, other in PAIRS.items():
         if name not in given:
             given.pop(other, None)

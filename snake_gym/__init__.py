@@ -27,6 +27,7 @@ _LAZY = {
     "load_plugins": "snake_gym.plugins",
     "register_column": "snake_gym.interface.observations",
     "register_fault_kind": "snake_gym.simulation.fault_kinds",
+    "register_randomiser": "snake_gym.simulation.randomisation",
     "register_privileged": "snake_gym.tasks.privileged",
     "register_task": "snake_gym.registry",
 }

@@ -25,8 +25,8 @@ from snake_gym.config import digest, read_json, to_json, write_atomic
 from snake_gym.config.records import digest_sources, versions
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.interface.policy import Policy
-from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.fault_kinds import name_of_code
 
 INFO_COLUMNS = (
     "progress_m", "targets_reached", "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j",
@@ -236,10 +236,10 @@ def _digest(env: SnakeVectorEnv) -> str:
 
 def _fault_texts(env: SnakeVectorEnv) -> list[str]:
     """Return the joints (from 1) that fail in each world, and their faults: "3:locked 5:free 5:weak"."""
-    names, robot = {code: name for name, code in FAULT_CODES.items()}, env.core.robot
+    robot = env.core.robot
     return [
         " ".join(
-            f"{joint + 1}:{names[int(kinds[slot])]}"
+            f"{joint + 1}:{name_of_code(kinds[slot])}"
             for joint, kinds in enumerate(both.T)
             for slot in np.flatnonzero(kinds)
         )

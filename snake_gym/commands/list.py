@@ -15,15 +15,13 @@ from pathlib import Path
 from snake_gym.commands.env_options import command_parser
 from snake_gym.config import choose, find_config, run_program
 from snake_gym.controllers import CONTROLLERS
-from snake_gym.envs.tables import setting_notes
 from snake_gym.interface.observations import COLUMNS
 from snake_gym.interface.policy_file import shipped_policies
 from snake_gym.plugins import add_plugin_option, load_plugins
 from snake_gym.registry import REAL, TASKS, find_task
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import PRESETS
-from snake_gym.simulation.fault_kinds import JOINT_KINDS, REGISTERED
-from snake_gym.simulation.faults import FaultConfig
+from snake_gym.simulation.fault_kinds import FAULT_KINDS, kinds_of
 
 ROBOTS = Path("configs", "robot")
 """Folder of the shipped robots that are no presets."""
@@ -74,19 +72,12 @@ def list_policies() -> dict[str, str]:
     return {name: card.split("\n\n")[1] for name, card in cards.items()}
 
 
-def list_faults() -> dict[str, str]:
-    """Return the kinds of joint faults."""
-    ours = dict(re.findall(r"(\w+) \(([^)]*)\)", setting_notes(FaultConfig)["kinds"]))
-    registered = {kind.name: summary(kind.effect) for kind in REGISTERED.values()}
-    return {kind: ours.get(kind) or registered.get(kind, "") for kind in JOINT_KINDS}
-
-
 LISTS: Mapping[str, Callable[[], dict[str, str]]] = {
     "envs": list_envs,
     "robots": list_robots,
     "policies": list_policies,
     "controllers": lambda: {name: summary(kind) for name, kind in CONTROLLERS.items()},
-    "faults": list_faults,
+    "faults": lambda: {name: FAULT_KINDS[name].note for name in kinds_of("joint")},
     "columns": lambda: {name: f"[{column.unit}] {column.meaning}" for name, column in COLUMNS.items()},
 }
 """Names of the lists, and what makes each."""

@@ -38,7 +38,7 @@ from snake_gym.render.helm import Gamepad, Helm
 from snake_gym.render.play_window import PlayWindow
 from snake_gym.render.robot_window import FPS
 from snake_gym.robot.chain import ChainSpec, FloatArray
-from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.simulation.fault_kinds import kinds_of
 from snake_gym.tasks.task import EnvConfig
 
 BY_HAND = "by hand"
@@ -224,7 +224,8 @@ class Session:
 
     def break_next(self) -> None:
         """Give the selected joint the next of all kinds of faults, those of plugins among them."""
-        kind = JOINT_KINDS[self._next_kind % len(JOINT_KINDS)]
+        kinds = kinds_of("joint")
+        kind = kinds[self._next_kind % len(kinds)]
         self._next_kind += 1
         self.core.set_fault(0, self.selected + 1, kind)
 

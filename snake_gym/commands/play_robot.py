@@ -27,7 +27,6 @@ from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.robot.connection import EMULATED
 from snake_gym.hardware.robot.driving import LetGo, plan_driving
 from snake_gym.hardware.robot.robot_loop import RobotLoop
-from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.render import palette
 from snake_gym.render.frames import Picture, ends_of
 from snake_gym.render.helm import NEXT_BUTTON, STOP_BUTTON, Gamepad, Helm
@@ -35,6 +34,7 @@ from snake_gym.render.robot_window import FPS, RobotWindow
 from snake_gym.render.sketch import Sketch
 from snake_gym.robot.measurement import Measurement, link_angles, mean_angle
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.fault_kinds import FAULT_KINDS
 
 LONGEST_S = 3600.0
 """Longest drive, unless ``--time`` says otherwise."""
@@ -188,7 +188,7 @@ class WindowDriver:
             sketch.dashed(start, end, palette.ORANGE)
             sketch.circle(end, sketch.width(5.0), palette.ORANGE)
 
-        failed = np.where(sample.lost, FAULT_CODES["silent"], 0)
+        failed = np.where(sample.lost, FAULT_KINDS["silent"].code, 0)
         trail = np.array([*self._trail, head_xy])
         flat = ends_xy is None
         ends = ends_of(loop.spec, link_angles(seen)[0], head_xy) if ends_xy is None else ends_xy

@@ -157,7 +157,7 @@ class Mpc(Gait):
         """Return the model of so many robots."""
         if n_worlds not in self._models:
             try:
-                from snake_gym.simulation.fault_kinds import fault_code
+                from snake_gym.simulation.fault_kinds import FAULT_KINDS
                 from snake_gym.simulation.simulated_robot import SimulatedRobot
             except ImportError as error:
                 raise ConfigError(
@@ -165,7 +165,7 @@ class Mpc(Gait):
                 ) from None
 
             model = SimulatedRobot(self._model_spec, n_worlds)
-            self._codes = np.array([fault_code(name) for name in KIND_NAMES])
+            self._codes = np.array([0, *(FAULT_KINDS[name].code for name in KIND_NAMES[1:])])
             model.allow_faults(set(KIND_NAMES[1:]))
             model.faults.onset_s[:], model.faults.end_s[:] = 0.0, np.inf
             self._models[n_worlds] = model

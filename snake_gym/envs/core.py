@@ -81,7 +81,7 @@ class SnakeCore:
         self.sensors = config.make_sensors(self.spec, n_worlds)
         self.randomisation: DrawnQuantities | None = None
         """What varies from episode to episode; None: nothing does."""
-        if config.randomisation.ranges:
+        if config.randomisation.any:
             self.randomisation = config.make_randomisation(self.spec, self.robot)
             self.sensors.errors = self.randomisation.sensors
         self.costs = Costs(config.costs, self.robot) if config.costs.names else None

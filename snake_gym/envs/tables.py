@@ -67,7 +67,7 @@ def setting_notes(cls: type[Any]) -> dict[str, str]:
         is_note = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and is_note:
             notes[line.target.id] = " ".join(str(after.value.value).split())  # type: ignore[attr-defined]
-    return notes
+    return notes | (cls.notes_of_tables() if hasattr(cls, "notes_of_tables") else {})
 
 
 def show(value: Any) -> str:

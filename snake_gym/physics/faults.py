@@ -1,4 +1,4 @@
-"""Codes of all kinds of faults, and the times at which a fault acts; ``actuators`` has the effects of the own kinds.
+"""Codes of the kernels' and encoders' faults, and the times at which a fault acts; ``actuators`` has the effects.
 
 A fault acts from ``onset_s`` to ``end_s``; an intermittent one in bursts, one in every ``period_s`` counted from its
 onset, each for the share ``duty`` of it. A burst takes the first part of its period; with ``jitter`` it begins later,
@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 from snake_gym.physics.state import FaultState, FloatArray
 
 HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET, DEAD, BIASED, NOISY, SLIPPED = range(10)
-FAULT_CODES = {
-    "healthy": HEALTHY,
-    "locked": LOCKED, "free": FREE, "weak": WEAK, "slow": SLOW, "offset": OFFSET,
-    "slipped": SLIPPED,  # of joints, in the kernels
-    "dead": DEAD, "biased": BIASED, "noisy": NOISY,  # of encoders
-}  # fmt: skip
-"""Codes by name; SLIPPED is the largest, for with it, as with kinds that are registered (``simulation.fault_kinds``)
-and follow, servos may read wrong."""
+"""Codes of faults: of joints, and DEAD, BIASED and NOISY of encoders. ``simulation.fault_kinds`` adds larger ones."""
 SLACK_S = 1e-7
 """Rounding [s] of summed steps by which a time may be missed and still counts as reached."""
 _HASH, _32_BITS = 0x45D9F3B, 0xFFFFFFFF

@@ -24,6 +24,7 @@ from snake_gym.render.palette import blend, rgb
 from snake_gym.render.sketch import Sketch
 from snake_gym.render.surroundings import Surroundings, draw_above, draw_below, surroundings_at
 from snake_gym.robot.chain import ChainSpec, FloatArray
+from snake_gym.simulation.fault_kinds import name_of_code
 
 RenderMode = Literal["rgb_array", "human"]
 
@@ -174,7 +175,7 @@ class FrameRenderer:
         for kind in sorted(set(kinds[kinds != 0].tolist())):
             numbers = ", ".join(str(j + 1) for j in np.flatnonzero(kinds == kind))
             plural = "s" if "," in numbers else ""
-            label = sketch.font.render(f"{palette.fault_name(kind)}: joint{plural} {numbers}", True, rgb(palette.INK))
+            label = sketch.font.render(f"{name_of_code(kind)}: joint{plural} {numbers}", True, rgb(palette.INK))
             y -= round(1.25 * label.get_height())
             radius = label.get_height() * 0.36
             at = (x + radius, y + label.get_height() / 2)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from snake_gym.physics.faults import BIASED, DEAD, FAULT_CODES, FREE, HEALTHY, LOCKED, NOISY, OFFSET, SLOW, WEAK
+from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
+from snake_gym.simulation.fault_kinds import FAULT_KINDS, kinds_of
 
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
@@ -36,13 +37,8 @@ _FURTHER = ("#33DD22", "#DD22DD", "#88DD66", "#8877DD", "#DD2233", "#DDAA66")
 
 def fault_colours() -> dict[int, str]:
     """Return a colour for every kind of joint fault, by its code; kinds beyond ours are all ``MUTED``."""
-    others = [code for code in FAULT_CODES.values() if code not in (HEALTHY, DEAD, BIASED, NOISY, *_FAULTS)]
+    others = [code for name in kinds_of("joint") if (code := FAULT_KINDS[name].code) not in _FAULTS]
     return {**_FAULTS, **dict(zip(others, itertools.chain(_FURTHER, itertools.repeat(MUTED)), strict=False))}
-
-
-def fault_name(code: int) -> str:
-    """Return the name of a kind of fault."""
-    return next((name for name, known in FAULT_CODES.items() if known == code), "failed")
 
 
 def policy_colours(kinds: Sequence[str]) -> list[str]:

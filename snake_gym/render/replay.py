@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from snake_gym.envs.recording import RecordedSurroundings, Recording
-from snake_gym.render.palette import fault_colours, fault_name, policy_colours
+from snake_gym.render.palette import fault_colours, policy_colours
 from snake_gym.render.surroundings import force_arrows, outline
 from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.recorded_body import RecordedBody
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.fault_kinds import name_of_code
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -41,7 +42,7 @@ def replay_page(title: str, scenes: Sequence[Scene], note: str = "") -> str:
     if not scenes or not all(scene.recordings for scene in scenes):
         raise ValueError("a replay needs at least one scene with at least one recording")
     data: dict[str, Any] = {
-        "faults": {str(code): {"name": fault_name(code), "colour": own} for code, own in fault_colours().items()},
+        "faults": {str(code): {"name": name_of_code(code), "colour": own} for code, own in fault_colours().items()},
         "scenes": [],
     }
     for scene in scenes:

@@ -1,15 +1,8 @@
 """Which joints or encoders fail, how and when: drawn for each episode from a distribution, or given as a list.
 
-Kinds of joint faults: ``locked`` (held at the angle where it was), ``free`` (no power: viscous friction and the joint's
-stops only; muscles are vented), ``weak`` (a share of its torque is left), ``slow`` (a share of its speed limit is left;
-valves of muscles take longer by that factor), ``offset`` (the reference is shifted by an angle, as after a wrong
-calibration, which the encoder shows), ``slipped`` (the horn slips on its spline, behind the servo's encoder, at
-``actuators.SLIP_RAD_S``: the joint comes to be beside what was commanded by an angle, and neither the servo nor the
-reading knows), and those that are registered (``fault_kinds``; ``servo_faults`` has ours). Any of them may be
-*intermittent* (acting in bursts, as of a loose contact) and *recovering* (over after a duration). A joint has at most
-two faults in an episode, which act together. What the named ones do to a joint is physics (``physics.actuators``).
-No policy sees a fault unless ``reveal``
-is set.
+``fault_kinds`` has the kinds. Any fault may be *intermittent* (acting in bursts, as of a loose contact) and
+*recovering* (over after a duration). A joint has at most two faults in an episode, which act together. No policy sees a
+fault unless ``reveal`` is set.
 
 Sizes are numbers or ranges [low, high], from which each fault draws its own. Each quantity has random numbers of its
 own, so that no setting shifts another's.
@@ -18,7 +11,7 @@ own, so that no setting shifts another's.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -28,12 +21,12 @@ from pydantic import Field
 
 from snake_gym.config import Settings, check_order
 from snake_gym.config.settings import Angle, Count, Limit, NonNegative, Positive, PositiveCount, PositiveShare, Share
-from snake_gym.physics.faults import FAULT_CODES, HEALTHY
+from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.plugins import choose_registered
 from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.simulation import servo_faults as servo_faults  # registers its kinds
-from snake_gym.simulation.fault_kinds import JOINT_KINDS, REGISTERED, Spread, has_speed_limit
+from snake_gym.simulation.fault_kinds import FAULT_KINDS, Spread, kinds_of
 from snake_gym.simulation.streams import RandomStreams
 
 EncoderFaultKind = Literal["dead", "biased", "noisy"]
@@ -84,7 +77,8 @@ class FaultDistribution(Settings):
 
     group: ClassVar[str]
     """Name of these settings."""
-    known_kinds: ClassVar[Collection[str]]
+    part: ClassVar[str]
+    """Part that fails: "joint" or "encoder"."""
     most_per_joint: ClassVar[int] = 1
     """Most listed faults of a joint."""
 
@@ -103,18 +97,29 @@ class FaultDistribution(Settings):
     events: tuple[Any, ...] = ()
     """A list of faults instead of drawn ones; n_min and n_max are then ignored."""
 
+    @classmethod
+    def notes_of_tables(cls) -> dict[str, str]:
+        """Return what the reference page says of settings that stand in a table."""
+        kinds = ", ".join(f"{name} ({FAULT_KINDS[name].note})" for name in kinds_of(cls.part))
+        return {"kinds": f"Each failed {cls.part} draws one of these: {kinds}."}
+
     def check(self) -> None:
         """Raise ValueError unless number, kinds and times go together."""
         check_order(self, "n_min", "n_max")
         check_order(self, "onset_min_s", "onset_max_s")
         check_spreads(self)
         for i, kind in enumerate(self.kinds):
-            choose_registered(kind, self.known_kinds, f"{self.group}.kinds[{i}]")
+            choose_registered(kind, kinds_of(self.part), f"{self.group}.kinds[{i}]")
 
     @property
     def any(self) -> bool:
         """Whether something may fail."""
         return self.n_max > 0 or bool(self.events)
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """Codes of ``kinds``."""
+        return np.array([FAULT_KINDS[kind].code for kind in self.kinds])
 
     def check_joints(self, n_joints: int) -> None:
         """Raise ValueError unless the robot has the joints that shall fail."""
@@ -154,7 +159,7 @@ class FaultDistribution(Settings):
             failed = np.zeros(order.shape, dtype=bool)
             failed[:, np.array(joints, dtype=np.int64) - 1] = True
         drawn = np.floor(which * len(self.kinds)).astype(np.int64)
-        kind = np.where(failed, np.array([FAULT_CODES[kind] for kind in self.kinds])[drawn], HEALTHY)
+        kind = np.where(failed, self.codes[drawn], HEALTHY)
         return kind, drawn, self.onset_min_s + when * (self.onset_max_s - self.onset_min_s)
 
     def list_events(self, streams: RandomStreams, slots: Sequence[Any], rows: NDArray[np.int64]) -> None:
@@ -170,7 +175,7 @@ class FaultDistribution(Settings):
             values = {
                 f.name: np.ravel(draw_spread(getattr(event, f.name), own, f.name, 1, rows)) for f in fields(event)[2:]
             }
-            faults.kind[at], faults.onset_s[at] = FAULT_CODES[event.kind], values.pop("onset_s")
+            faults.kind[at], faults.onset_s[at] = FAULT_KINDS[event.kind].code, values.pop("onset_s")
             faults.end_s[at] = faults.onset_s[at] + values.pop("duration_s")
             for name, value in values.items():
                 getattr(faults, name)[at] = value
@@ -212,23 +217,20 @@ class JointFault(FaultEvent):
     def check(self) -> None:
         """Raise ValueError for a kind that nobody has registered, or a range that is none."""
         super().check()
-        choose_registered(self.kind, JOINT_KINDS, "kind")
+        choose_registered(self.kind, kinds_of("joint"), "kind")
 
 
 class FaultConfig(FaultDistribution):
     """Joint faults of an episode. The number of failed joints is uniform in [n_min, n_max]."""
 
     group = "faults"
-    known_kinds = JOINT_KINDS
+    part = "joint"
     most_per_joint = 2
 
     n_max: Count = 3
     """Largest number of faults, at most the robot's joints; 0: none."""
     kinds: Annotated[tuple[str, ...], Field(min_length=1)] = ("locked",)
-    """Each failed joint draws one of these: locked (held where it was), free (no power), weak (less torque), slow (less
-    speed), offset (reference shifted), slipped (joint beside what the servo reads), rough (dry friction), loose
-    (backlash that grows), overload (switches off when hot), misread (the servo's own encoder is wrong), silent (no
-    commands, no readings)."""
+    """Each failed joint draws one of these."""
     events: tuple[JointFault, ...] = ()
     """A list of faults instead of drawn ones, each {joint, kind, onset_s, duration_s, strength, offset_rad, period_s,
     duty, jitter}; all but joint may be left out, numbers may be ranges [low, high], a joint may have two. n_min and
@@ -274,7 +276,7 @@ class FaultConfig(FaultDistribution):
                 "finite duration_s, or 1"
             )
         for name in self.strengths:
-            choose_registered(name, [own.name for own in REGISTERED.values()], "faults.strengths has a key that")
+            choose_registered(name, _kinds_with_effect(), "faults.strengths has a key that")
         if self.second_share > 0.0 and len(set(self.kinds)) < 2:
             raise ValueError(f"faults.second_share is {self.second_share:g}; expected two faults.kinds at least, or 0")
         if self.joints == ():
@@ -289,18 +291,10 @@ class FaultConfig(FaultDistribution):
         others = sorted(kinds - set(spec.fault_kinds or kinds))
         if others:
             raise ValueError(f"{where} has {others[0]}; {spec.name} can have {', '.join(spec.fault_kinds or ())}")
-        if "slow" in kinds and not has_speed_limit(spec):
-            raise ValueError(
-                f"{where} has slow, but {spec.name} has no speed limit to lower; "
-                "expected a position or torque servo with finite actuator.speed_limit_rad_s, or another kind of fault"
-            )
-        for kind in REGISTERED.values():
-            lack = kind.lacks(spec) if kind.name in kinds else ""  # type: ignore[arg-type]  # of planar robots alone
-            if lack:
-                raise ValueError(
-                    f"{where} has {kind.name}, but {spec.name} has no {lack}; expected a robot with one, or another "
-                    "kind of fault"
-                )
+        for name in kinds if spec.fault_kinds is None else ():
+            if lack := FAULT_KINDS[name].lacks(spec):  # type: ignore[arg-type]  # planar
+                what = f"{where} has {name}, but {spec.name} has no {lack}"
+                raise ValueError(f"{what}; expected a robot with one, or another kind of fault")
 
     def at_share(self, share: float) -> Self:
         """Return these faults with ``share`` of their number, rounded; of a list of them or of joints, its first."""
@@ -329,6 +323,10 @@ class FaultConfig(FaultDistribution):
         return {event.kind for event in self.events} if self.events else set(self.kinds)
 
 
+def _kinds_with_effect() -> list[str]:
+    return [kind.name for kind in FAULT_KINDS.values() if kind.effect is not None]
+
+
 def draw_faults(
     config: FaultConfig, streams: RandomStreams, slots: tuple[FaultState, FaultState], rows: NDArray[np.int64]
 ) -> None:
@@ -354,7 +352,7 @@ def draw_faults(
     second = streams.branch("second faults")
     has, other, when = np.split(second.uniform(3 * n_joints, rows), 3, axis=1)
     drawn = (drawn + 1 + np.floor(other * (len(config.kinds) - 1)).astype(np.int64)) % len(config.kinds)
-    codes = np.array([FAULT_CODES[name] for name in config.kinds])[drawn]
+    codes = config.codes[drawn]
     codes = np.where((kind != HEALTHY) & (codes != kind) & (has < config.second_share), codes, HEALTHY)
     onset = config.onset_min_s + when * (config.onset_max_s - config.onset_min_s)
     _describe(config, slots[1], codes, drawn, onset, second, rows)
@@ -374,7 +372,7 @@ def _describe(
     Side of an offset, duration and bursts need further numbers, drawn only where a setting asks for them.
     """
     n_joints = kind.shape[1]
-    own = {known.name: config.strengths.get(known.name, known.strength) for known in REGISTERED.values()}
+    own = {name: config.strengths.get(name, FAULT_KINDS[name].strength) for name in _kinds_with_effect()}
     spreads = {"slow": config.slow_strength} | own
     low, high = np.array([ends(spreads.get(name, config.weak_strength)) for name in config.kinds]).T[:, drawn]
     faults.kind[rows], faults.onset_s[rows] = kind, onset

@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from snake_gym.config import ConfigError
-from snake_gym.physics.faults import FAULT_CODES, HEALTHY
+from snake_gym.physics.faults import HEALTHY
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from snake_gym.simulation.faults import FaultConfig, JointFault, ends
 
 
@@ -35,7 +36,7 @@ def break_joint(robot: Robot, world: int, fault: JointFault, command: FloatArray
     robot.servos.misread_rad[at], robot.servos.silent[at] = 0.0, False
     robot.second_faults.kind[at] = HEALTHY
     for name, value in (
-        ("kind", FAULT_CODES[fault.kind]), ("onset_s", onset), ("end_s", onset + duration), ("strength", strength),
+        ("kind", FAULT_KINDS[fault.kind].code), ("onset_s", onset), ("end_s", onset + duration), ("strength", strength),
         ("offset_rad", offset), ("period_s", period), ("duty", duty), ("jitter", jitter), ("memory", 0.0),
     ):  # fmt: skip
         getattr(faults, name)[at] = value

@@ -42,7 +42,7 @@ from snake_gym.simulation.faults import (
     SensorErrorSpread,
     draw_spread,
 )
-from snake_gym.simulation.randomisation import SensorErrors
+from snake_gym.simulation.sensor_errors import SensorErrors
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 
@@ -69,7 +69,7 @@ class EncoderFaultConfig(FaultDistribution):
     """Encoder faults of an episode. The number of failed encoders is uniform in [n_min, n_max]."""
 
     group = "encoder_faults"
-    known_kinds = ("dead", "biased", "noisy")
+    part = "encoder"
 
     kinds: Annotated[tuple[EncoderFaultKind, ...], Field(min_length=1)] = ("dead",)
     """Each failed encoder draws one of these: dead (reading frozen, rate 0), biased, noisy."""

@@ -1,9 +1,7 @@
 """Kinds of faults of geared bus servos, registered as a user's own would be (``fault_kinds``).
 
-``rough``: dry friction has grown, as of worn or dirty gears. ``loose``: backlash grows. ``overload``: the servo
-switches off when it is hot or stalled, and comes back. ``misread``: the encoder in the servo's own loop is wrong by
-another angle in each control step; the joint goes where the loop believes to be right, and the bus tells the same wrong
-angle. ``silent``: nothing comes through on the bus; the last command keeps acting, and the last reading stands.
+A misread servo's joint goes where the servo's loop believes to be right, and the bus reports the same wrong angle. In a
+silent servo the last command keeps acting, and the last reading stands.
 """
 
 from __future__ import annotations
@@ -14,13 +12,13 @@ from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.fault_kinds import FaultEffect, FaultyJoints, register_fault_kind
 
 GROWTH_S = 20.0
-"""Time from the onset in which backlash grows to its final width [s]."""
+"""Time in which backlash grows to its final width [s]."""
 HEATING_S = 5.0
 """Time constant of a servo's heat [s]."""
 LARGEST_LOAD = 1e3
-"""Largest load, as a multiple of that which a servo bears, that is told from larger ones."""
+"""Loads are clipped at this multiple of the bearable load."""
 COOL = 0.5
-"""Heat at which a servo that has switched off comes back; it switches off at 1."""
+"""Heat at which a servo comes back; it switches off at 1."""
 
 
 def lacks_torque_limit(spec: RobotSpec) -> str:
@@ -41,21 +39,21 @@ def lacks_gears(spec: RobotSpec) -> str:
 
 
 @register_fault_kind("rough", (0.4, 0.9), ("joint_friction",), lacks_implicit_limit)
-def rub(joints: FaultyJoints) -> FaultEffect:
-    """Dry friction of the share ``strength`` of the torque limit."""
+def friction_fault(joints: FaultyJoints) -> FaultEffect:
+    """Dry friction of a share ``strength`` of the torque limit."""
     limit = joints.spec.joints("actuator.torque_limit_nm")[joints.joint]
     return FaultEffect(friction_nm=joints.strength * limit)
 
 
 @register_fault_kind("loose", (0.2, 0.8), ("imperfect",), lacks_gears)
-def rattle(joints: FaultyJoints) -> FaultEffect:
-    """Backlash that grows to ``strength`` [rad]."""
+def backlash_fault(joints: FaultyJoints) -> FaultEffect:
+    """Backlash that grows to ``strength`` rad within 20 s."""
     return FaultEffect(backlash_rad=joints.strength * np.minimum(joints.since_s / GROWTH_S, 1.0))
 
 
 @register_fault_kind("overload", (0.1, 0.3), lacks=lacks_torque_limit)
-def switch_off(joints: FaultyJoints) -> FaultEffect:
-    """Shutdown of a servo that lastingly bears no more than the share ``strength`` of its torque limit.
+def overload_fault(joints: FaultyJoints) -> FaultEffect:
+    """Shutdown when hot; the servo bears a share ``strength`` of its torque limit.
 
     Heat follows the square of the load with a lag; the memory is the heat, negative while the servo is off. The load is
     that of the last control step, so that a trip comes up to a control step early or late.
@@ -70,13 +68,13 @@ def switch_off(joints: FaultyJoints) -> FaultEffect:
 
 
 @register_fault_kind("misread", (0.2, 0.5))
-def misread(joints: FaultyJoints) -> FaultEffect:
-    """Error of the servo's encoder, uniform within plus and minus ``strength`` [rad]."""
+def encoder_fault(joints: FaultyJoints) -> FaultEffect:
+    """Error of the servo's own encoder, up to ``strength`` rad, anew in each control step."""
     error = joints.strength * (2.0 * joints.random - 1.0)
     return FaultEffect(shift_rad=-error, misread_rad=error)
 
 
 @register_fault_kind("silent")
-def fall_silent(joints: FaultyJoints) -> FaultEffect:
-    """Silence of the bus, in both directions; ``strength`` means nothing."""
+def bus_fault(joints: FaultyJoints) -> FaultEffect:
+    """No commands, no readings."""
     return FaultEffect(reference=joints.last_command, silent=np.ones(joints.joint.size, bool))

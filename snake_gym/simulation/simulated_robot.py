@@ -20,7 +20,7 @@ from snake_gym.config import ConfigError, choose
 from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
 from snake_gym.physics.actuators import ACTUATOR_CODES
-from snake_gym.physics.faults import FAULT_CODES, HEALTHY, SLIPPED, acting
+from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
 from snake_gym.physics.friction import AXES_CODES
 from snake_gym.physics.integrate import INTEGRATOR_CODES, Laws, accelerate_worlds, step_worlds
 from snake_gym.physics.muscles import MuscleParams
@@ -43,15 +43,11 @@ from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, we
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
 from snake_gym.simulation.disturbances import pass_time, queue_commands
-from snake_gym.simulation.fault_kinds import (
-    LAST_OWN_CODE,
-    REGISTERED,
-    ServoState,
-    apply_registered,
-    fault_code,
-    quiet_servos,
-)
+from snake_gym.simulation.fault_effects import LAST_KERNEL_CODE, ServoState, apply_effects, quiet_servos
+from snake_gym.simulation.fault_kinds import FAULT_KINDS, Law, name_of_code
 
+_OFF = {"backward": 1.0, "torque_limit": np.inf, "stop": np.inf, "no_load_speed": np.inf}
+"""Parameters that mean no law, where that is not 0."""
 _MIN_WORLDS_PER_THREAD = 2 * LANES
 _POOLS: dict[int, ThreadPoolExecutor] = {}
 _WHOLE = 1e-9
@@ -198,8 +194,7 @@ class SimulatedRobot(Robot):
     """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
     ``obstacles``: the obstacles of each world, read anew at every step. Raises ConfigError where there are some and the
-    robot's integrator does not support them or its links are too thin. ``laws_of``: a robot with all laws that the
-    worlds' robots may have where their parameters are to differ from the specification's; None: ``spec``.
+    robot's integrator does not support them or its links are too thin.
     """
 
     def __init__(
@@ -208,7 +203,6 @@ class SimulatedRobot(Robot):
         n_worlds: int,
         n_threads: int | None = None,
         obstacles: Obstacles | None = None,
-        laws_of: RobotSpec | None = None,
     ) -> None:
         try:
             if obstacles is None:
@@ -239,7 +233,7 @@ class SimulatedRobot(Robot):
         """Further faults, of joints that have two."""
         self.servos: ServoState = quiet_servos(n_worlds, spec.n_joints)
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
-        self._laws = joint_and_ground_laws(laws_of or spec, obstacles is not None)
+        self._laws = joint_and_ground_laws(spec, obstacles is not None)
         self._method = INTEGRATOR_CODES[spec.integrator]
         self._all = np.arange(n_worlds)
         self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
@@ -276,7 +270,7 @@ class SimulatedRobot(Robot):
         for name, wanted, given in zip(ChainParams._fields, self.params, params, strict=True):
             if given.shape != wanted.shape:
                 raise ValueError(f"params.{name} has shape {given.shape}; expected {wanted.shape}")
-        _check_laws(params, self._laws)
+        self.check_laws(params)
         self.params = ChainParams(*(np.ascontiguousarray(values, dtype=np.float64) for values in params))
         self._open_loop = self.params._replace(kp=self._open_loop.kp, kd=self._open_loop.kd)
         self.same_params = False
@@ -284,6 +278,24 @@ class SimulatedRobot(Robot):
         bodies = ("mass", "half_length", "ahead")
         self.nominal_bodies = all(bool((getattr(params, f) == getattr(nominal, f)).all()) for f in bodies)
         self.state.head_xy[:] = self.state.centre_xy - self._centre_offset(self.state.link_angle)
+
+    def check_laws(self, params: ChainParams) -> None:
+        """Raise ValueError for parameters (any worlds) that need a law that is off: they would have no effect."""
+        laws = self._laws
+        for is_on, names, law in (
+            (laws.one_way, ("backward",), "friction that differs forward and backward"),
+            (laws.coulomb, ("coulomb_t", "coulomb_n", "coulomb_r"), "Coulomb friction"),
+            (laws.limits, ("torque_limit",), "torque limit"),
+            (laws.stops, ("stop",), "joint stops"),
+            (laws.joint_friction, ("joint_friction",), "joint friction"),
+            (laws.imperfect, ("dead_band", "play", "no_load_speed", "sag_per_nm"), "imperfections of its servos"),
+        ):
+            for name in () if is_on else names:
+                values = getattr(params, name)
+                off = _OFF.get(name, 0.0)
+                if (values != off).any():
+                    expected = f"{off:g}, as the robot's specification has no {law}"
+                    raise ValueError(f"params.{name} is {values[values != off][0]:g}; expected {expected}")
 
     def _centre_offset(self, theta: FloatArray, rows: Any = slice(None)) -> FloatArray:
         """Return centre of mass minus the head's middle (M, 2) [m] of the true robots ``rows`` at angles (M, N)."""
@@ -396,22 +408,32 @@ class SimulatedRobot(Robot):
 
     def allow_faults(self, kinds: Iterable[str]) -> None:
         """Switch on the laws that faults of these ``kinds`` need: of slips, torques, friction and backlash."""
-        kinds = set(kinds)
-        laws = {law for kind in REGISTERED.values() if kind.name in kinds for law in kind.laws}
-        self._laws = self._laws._replace(
-            servo_faults=self._laws.servo_faults or any(fault_code(kind) >= SLIPPED for kind in kinds),
-            joint_friction=self._laws.joint_friction or "joint_friction" in laws,
-            imperfect=self._laws.imperfect or "imperfect" in laws,
-        )
+        chosen = [FAULT_KINDS[kind] for kind in kinds]
+        self.allow_laws(law for kind in chosen for law in kind.laws)
+        if any(kind.code >= SLIPPED for kind in chosen):
+            self.note_torques()
+
+    def allow_laws(self, laws: Iterable[Law]) -> None:
+        """Switch on further laws, for faults and for parameters that are not the specification's.
+
+        Raises ConfigError where the robot's integrator does not have them.
+        """
+        laws = set(laws)
+        explicit = laws & {"joint_friction", "imperfect"} if self.spec.integrator != "implicit" else set()
+        if explicit:
+            expected = f"'implicit', which the law {min(explicit)} needs"
+            raise ConfigError(f"robot.integrator is {self.spec.integrator!r}; expected {expected}")
+        on: dict[str, Any] = dict.fromkeys(laws, True)
+        self._laws = self._laws._replace(**on)
 
     def fault_names(self) -> set[str]:
         """Return the kinds of all faults that joints have, had or will have in the present episodes."""
         codes = np.unique(np.stack([self.faults.kind, self.second_faults.kind]))
-        return {name for name, code in FAULT_CODES.items() if code in codes and code != HEALTHY}
+        return {name_of_code(code) for code in codes.tolist() if code != HEALTHY}
 
     def has_registered_faults(self) -> bool:
         """Return True if a joint has, had or will have a fault of a registered kind: what servos do is then kept."""
-        return bool(max(self.faults.kind.max(), self.second_faults.kind.max()) > LAST_OWN_CODE)
+        return bool(max(self.faults.kind.max(), self.second_faults.kind.max()) > LAST_KERNEL_CODE)
 
     def note_torques(self) -> None:
         """Keep the mean square of each motor's torque, ``servos.torque_square``, whatever faults there are."""
@@ -472,8 +494,8 @@ class SimulatedRobot(Robot):
         if last_kind >= SLIPPED and not self._laws.servo_faults:
             self._laws = self._laws._replace(servo_faults=True)
         done = None
-        if last_kind > LAST_OWN_CODE:
-            done = apply_registered(self.spec, faults, self.state, servos, reference, ids, step_s)
+        if last_kind > LAST_KERNEL_CODE:
+            done = apply_effects(self.spec, faults, self.state, servos, reference, ids, step_s)
         if self._laws.servo_faults:
             self.servos.torque_square[ids] = 0.0
         if done is None:
@@ -483,9 +505,7 @@ class SimulatedRobot(Robot):
             (self._laws.imperfect, done.backlash_rad, "backlash"),
         ):
             if values.any() and not is_on:
-                raise ConfigError(
-                    f"a registered kind of fault brings {name}, but this robot was not told by allow_faults"
-                )
+                raise ConfigError(f"a fault has {name}, which its kind does not name; expected it among its laws")
         if done.friction_nm.any():
             params = params._replace(joint_friction=params.joint_friction + done.friction_nm)
         if done.backlash_rad.any():
@@ -553,30 +573,6 @@ class SimulatedRobot(Robot):
         speed2 = (self.link_velocities() ** 2).sum(axis=-1)
         spin = self.params.inertia * self.state.link_rate**2
         return 0.5 * (self.params.mass * speed2 + spin).sum(axis=1)
-
-
-_OFF = {"backward": 1.0, "torque_limit": np.inf, "stop": np.inf, "no_load_speed": np.inf}
-"""Parameters that mean no law, where that is not 0."""
-
-
-def _check_laws(params: ChainParams, laws: Laws) -> None:
-    """Raise ValueError for parameters whose law is off."""
-    for is_on, names, law in (
-        (laws.one_way, ("backward",), "friction that differs forward and backward"),
-        (laws.coulomb, ("coulomb_t", "coulomb_n", "coulomb_r"), "Coulomb friction"),
-        (laws.limits, ("torque_limit",), "torque limit"),
-        (laws.stops, ("stop",), "joint stops"),
-        (laws.joint_friction, ("joint_friction",), "joint friction"),
-        (laws.imperfect, ("dead_band", "play", "no_load_speed", "sag_per_nm"), "imperfections of its servos"),
-    ):
-        for name in () if is_on else names:
-            values = getattr(params, name)
-            off = _OFF.get(name, 0.0)
-            if (values != off).any():
-                raise ValueError(
-                    f"params.{name} is {values[values != off][0]:g}; expected {off:g}, as the robot's specification "
-                    f"has no {law}"
-                )
 
 
 def _thread_pool(workers: int) -> ThreadPoolExecutor:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.simulation.randomisation import DrawnQuantities, RandomisationConfig
-from snake_gym.spatial.simulation import SpatialParams, SpatialRobot, nominal_params
+from snake_gym.spatial.simulation import SpatialRobot, nominal_params
 from snake_gym.spatial.spec import SpatialSpec
 
 
@@ -19,19 +19,9 @@ class SpatialRandomisation(DrawnQuantities):
 
     def __init__(self, config: RandomisationConfig, spec: SpatialSpec, robot: SpatialRobot) -> None:
         self.robot = robot
-        self._nominal = nominal_params(spec, 1)
-        super().__init__(config, spec, robot.n_worlds)
+        super().__init__(config, spec, nominal_params(spec, 1), robot.n_worlds)
 
     def _change_robots(self, rows: NDArray[np.int64]) -> None:
-        given, old = self.given(rows), self._nominal
-        volt = given["supply_voltage"]
-        params = SpatialParams(
-            contact_friction=old.contact_friction * given["friction_along"][:, 0],
-            mass=old.mass * given["mass"],
-            kp=old.kp * given["servo_gain"],
-            kd=old.kd * given["servo_damping"],
-            torque_limit=old.torque_limit * given["torque_limit"] * volt,
-            speed_limit=old.speed_limit * given["speed_limit"] * volt,
-            joint_friction=old.joint_friction + given["joint_friction_nm"],
-        )
+        params = self.drawn_params(rows)
+        self.apply_functions(params, rows)
         self.robot.use_parameters(rows, params)

@@ -26,7 +26,7 @@ from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.recorded_body import Ground, RecordedBody
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.fault_kinds import ServoState, quiet_servos
+from snake_gym.simulation.fault_effects import ServoState, quiet_servos
 from snake_gym.spatial.ground import GroundSpec, make_ground
 from snake_gym.spatial.kinematics import Posture, posture, rotation_of_quaternion
 from snake_gym.spatial.mjcf import back_emf, servo_bias, write_mjcf

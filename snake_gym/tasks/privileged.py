@@ -23,7 +23,7 @@ from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.robot.measurement import Measurement, mean_angle, turn_back
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import GRAVITY_M_S2
-from snake_gym.simulation.fault_kinds import fault_code
+from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from snake_gym.simulation.randomisation import DrawnQuantities, RandomisationConfig
 
 DRAWN = "randomisation/"
@@ -104,7 +104,7 @@ def register_privileged(
 
 def check_privileged(names: Sequence[str], randomisation: RandomisationConfig) -> None:
     """Raise ConfigError for a name that is not known, or named twice."""
-    known = [*PRIVILEGED, *(DRAWN + name for name in randomisation.told)]
+    known = [*PRIVILEGED, *(DRAWN + name for name in randomisation.info_names)]
     for i, name in enumerate(names):
         where = f"observation.privileged[{i}]"
         choose_registered(name, known, where)
@@ -210,7 +210,7 @@ def mean_angle_error(truth: Truth) -> FloatArray:
     needs="faults that may come, as by faults.n_max",
 )  # fmt: skip
 def fault_kind(truth: Truth) -> FloatArray:
-    codes = np.array([fault_code(kind) for kind in truth.fault_kinds])
+    codes = np.array([FAULT_KINDS[kind].code for kind in truth.fault_kinds])
     acting = truth.robot.acting_kinds()[..., None] == codes
     return acting.any(axis=0).reshape(truth.robot.n_worlds, -1).astype(np.float64)
 

@@ -128,8 +128,7 @@ class EnvConfig(Settings, ABC):
 
     def make_robot(self, spec: Any, n_worlds: int, task: Task) -> Robot:
         """The W robots of the task."""
-        laws_of = self.randomisation.check_robot(spec)
-        return SimulatedRobot(spec, n_worlds, self.n_threads, task.obstacles, laws_of)
+        return SimulatedRobot(spec, n_worlds, self.n_threads, task.obstacles)
 
     def make_randomisation(self, spec: Any, robot: Any) -> DrawnQuantities:
         """What varies from episode to episode, of the W robots."""

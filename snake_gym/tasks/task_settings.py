@@ -36,7 +36,10 @@ def scenario_settings(config: EnvConfig | Mapping[str, Any]) -> dict[str, Any]:
     """
     if isinstance(config, EnvConfig):
         config = replace(config, faults=config.faults.without_unused_sizes())
-    return {name: value for name, value in to_dict(config).items() if name not in _NOT_SCENARIO}
+    settings = {name: value for name, value in to_dict(config).items() if name not in _NOT_SCENARIO}
+    if not (varied := settings.get("randomisation", {})).get("functions"):
+        varied.pop("functions", None)  # frozen hashes are older than this setting
+    return settings
 
 
 def changed_assignments(config: EnvConfig) -> list[str]:

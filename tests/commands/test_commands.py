@@ -15,7 +15,7 @@ from snake_gym.config import ConfigError
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.interface.policy_file import shipped_policies
 from snake_gym.robot.presets import PRESETS
-from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.simulation.fault_kinds import kinds_of
 
 WAYPOINTS = "SnakeGym/Waypoints-v0"
 
@@ -24,7 +24,7 @@ def test_list_has_every_name_that_can_be_chosen(capsys: pytest.CaptureFixture[st
     assert main(["list"]) == 0
     words = set(capsys.readouterr().out.split())
     ours = {env_id for env_id in gym.registry if env_id.startswith("SnakeGym/")}
-    assert {*ours, *PRESETS, *CONTROLLERS, *JOINT_KINDS, *shipped_policies()} <= words
+    assert {*ours, *PRESETS, *CONTROLLERS, *kinds_of("joint"), *shipped_policies()} <= words
 
 
 def test_describe_tells_spaces_and_changed_settings(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,13 +13,12 @@ from snake_gym.__main__ import main
 from snake_gym.commands.keys import key_table
 from snake_gym.commands.play import FAULT_KEYS, KEYS, PANEL, Session, make_player
 from snake_gym.config import ConfigError
-from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.render import palette
 from snake_gym.render.palette import rgb
 from snake_gym.render.play_window import PlayWindow
 from snake_gym.render.robot_window import FPS, SIZE
 from snake_gym.render.sketch import Sketch
-from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.simulation.fault_kinds import FAULT_KINDS, kinds_of
 from snake_gym.tasks.task_settings import build_env
 
 pytest.importorskip("pygame")
@@ -104,7 +103,7 @@ def test_keys_break_and_mend_the_selected_joint_in_the_physics_and_in_the_pictur
     assert player.time_s == pytest.approx(1.0)
     before = player.near(palette.VERMILION)
     player.press("4", "l")
-    assert player.kinds == [0, 0, 0, FAULT_CODES["locked"], 0, 0, 0, 0, 0]
+    assert player.kinds == [0, 0, 0, FAULT_KINDS["locked"].code, 0, 0, 0, 0, 0]
     held = angles_over(player, 60)
     assert np.ptp(held[:, 3]) < 1e-9 and np.ptp(held[:, 4]) > 0.2
     assert player.near(palette.VERMILION) > before + 60  # joint, legend and gauge
@@ -117,10 +116,10 @@ def test_every_fault_key_breaks_and_all_are_mended(play: Any) -> None:
     player = play()
     for key, kind in FAULT_KEYS.items():
         player.press("2", key)
-        assert player.kinds[1] == FAULT_CODES[kind], kind
-    assert set(FAULT_KEYS.values()) <= set(JOINT_KINDS)
+        assert player.kinds[1] == FAULT_KINDS[kind].code, kind
+    assert set(FAULT_KEYS.values()) <= set(kinds_of("joint"))
     player.press("tab", "f", "k")
-    assert player.kinds[2] == FAULT_CODES["locked"] and player.session.selected == 2
+    assert player.kinds[2] == FAULT_KINDS["locked"].code and player.session.selected == 2
     player.press("k", "a")
     assert player.kinds == [0] * 9
 

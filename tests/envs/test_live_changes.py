@@ -11,7 +11,7 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.core import SnakeCore
-from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.simulation.fault_kinds import kinds_of
 from tests.envs.vector_checker import assert_same
 
 
@@ -62,7 +62,7 @@ def test_a_fault_is_gone_after_the_reset_of_an_env_without_faults() -> None:
     np.testing.assert_array_equal(drive(core, 10), drive(never, 10))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in JOINT_KINDS if "mine" not in kind])
+@pytest.mark.parametrize("kind", [kind for kind in kinds_of("joint") if "mine" not in kind])
 def test_a_state_saved_with_a_broken_and_a_mended_joint_goes_on_bit_for_bit(kind: str) -> None:
     core, other = core_of(), core_of()
     core.set_fault(0, 4, kind)

@@ -15,7 +15,7 @@ from snake_gym.interface.observations import FURTHER, ObservationLayout
 from snake_gym.interface.observer import Observer
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
-from snake_gym.simulation.fault_kinds import fault_code
+from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from tests.envs.vector_checker import assert_same
 
 W, J, N = 64, 9, 10
@@ -259,7 +259,7 @@ def test_privileged_columns_tell_the_truth() -> None:
         acting = told["fault_kind"].reshape(6, J, 2)
         begun = core.robot.faults.onset_s <= state.time_s[:, None] + 1e-9
         for i, kind in enumerate(names):
-            np.testing.assert_array_equal(acting[..., i], (core.robot.faults.kind == fault_code(kind)) & begun)
+            np.testing.assert_array_equal(acting[..., i], (core.robot.faults.kind == FAULT_KINDS[kind].code) & begun)
         kinds += int(acting.sum())
     assert kinds > 0
     assert np.abs(told["position_error"]).max() > 1e-3 and np.abs(told["mean_angle_error"]).max() > 1e-3

@@ -9,7 +9,7 @@ import snake_gym  # noqa: F401  (registers)
 from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv, make_waypoints
 from snake_gym.interface.observations import FURTHER
-from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.simulation.fault_kinds import kinds_of
 from tests.envs.spread_ends import spread_ends_at_reset
 from tests.envs.vector_checker import assert_same, check_vector_env, draw_actions
 
@@ -18,7 +18,7 @@ ANY_TIME = [name for name in FURTHER if name != "remaining_time"]
 """Columns that do not tell when an episode ends: some of the compared ones are cut."""
 EVERY_FAULT: dict[str, Any] = {
     "faults": {
-        "n_min": 4, "n_max": 7, "kinds": list(JOINT_KINDS), "second_share": 0.6, "onset_max_s": 2.0,
+        "n_min": 4, "n_max": 7, "kinds": kinds_of("joint"), "second_share": 0.6, "onset_max_s": 2.0,
         "intermittent_share": 0.5, "jitter": [0.0, 1.0], "duty": [0.3, 0.9], "weak_strength": [0.1, 0.5],
         "offset_rad": [0.1, 0.4], "duration_s": 0.5, "duration_max_s": 3.0, "strengths": {"overload": [0.01, 0.03]},
     },

@@ -22,8 +22,7 @@ from snake_gym.benchmark import evaluate
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv, make_waypoints
 from snake_gym.interface import observations
-from snake_gym.physics.faults import FAULT_CODES
-from snake_gym.simulation import fault_kinds
+from snake_gym.simulation import fault_kinds, randomisation
 from tests.envs.spread_ends import spread_ends_at_reset
 from tests.envs.vector_checker import assert_same, check_vector_env
 
@@ -41,6 +40,7 @@ EXAMPLES = {
     "reach.yaml": example("A task of your own", "yaml"),
     "curl.py": example("An observation column of your own"),
     "worn.py": example("A fault kind of your own"),
+    "scales.py": example("A world that varies in your own way"),
     "steady.py": example("A policy of your own"),
     "straight.py": example("A policy of your own", which=1),
 }
@@ -55,14 +55,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for env_id in registry.TASKS:  # what our own tasks register must not be forgotten
         registry.find_task(env_id)
     tables: list[Any] = [
-        registry.TASKS, gym.registry, observations.COLUMNS, FAULT_CODES, fault_kinds.REGISTERED,
+        registry.TASKS, gym.registry, observations.COLUMNS, fault_kinds.FAULT_KINDS, randomisation.RANDOMISERS,
     ]  # fmt: skip
-    before, kinds, modules = [dict(table) for table in tables], list(fault_kinds.JOINT_KINDS), set(sys.modules)
+    before, modules = [dict(table) for table in tables], set(sys.modules)
     yield tmp_path
     for table, content in zip(tables, before, strict=True):
         table.clear()
         table.update(content)
-    fault_kinds.JOINT_KINDS[:] = kinds
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
             del sys.modules[name]
@@ -208,9 +207,48 @@ def test_a_kind_of_fault_acts_on_its_joints_from_its_onset_on(folder: Path) -> N
     drawn = make_waypoints(50, config={"faults": {"n_min": 2, "n_max": 2, "kinds": ["worn", "locked"]}}).core
     drawn.reset(np.arange(50))
     faults = drawn.robot.faults
-    of_kind = faults.kind == FAULT_CODES["worn"]
+    of_kind = faults.kind == fault_kinds.FAULT_KINDS["worn"].code
     assert 30 < of_kind.sum() < 70 and (faults.strength[of_kind] == 0.5).all()
     assert drawn.infos()["n_failed_joints"].tolist() == [2] * 50
+
+
+SCALES: dict[str, Any] = {"randomisation": {"functions": ["worn_scales"]}, "time_limit_s": 1.0}
+
+
+def test_a_randomiser_is_the_world_s_own_and_passes_the_checker(folder: Path) -> None:
+    """Worlds alone and in a batch, saved states, seeds and autoreset."""
+    snake_gym.load_plugins("scales.py")
+    waypoints = "SnakeGym/Waypoints-v0"
+    check_vector_env(
+        lambda n, mode: spread_ends_at_reset(SnakeVectorEnv(waypoints, n, mode, config=SCALES)), n_worlds=3, n_steps=8
+    )
+    core, nominal = make_waypoints(3, config=SCALES).core, make_waypoints(3).core.robot.params
+    core.reset(np.arange(3))
+    wear = 1.0 - core.robot.params.c_n / nominal.c_n
+    assert (np.diff(wear, axis=1) <= 0.0).all() and np.unique(wear).size == wear.size
+    np.testing.assert_allclose(core.robot.params.joint_friction, 0.2 * wear[:, 1:], atol=1e-12)
+    core.set_difficulty(0.5)
+    core.reset(np.arange(3))
+    np.testing.assert_allclose(1.0 - core.robot.params.c_n / nominal.c_n, 0.5 * wear, atol=1e-12)
+    saved, other = core.get_state(), make_waypoints(3, config=SCALES).core
+    other.reset(np.arange(3) + 9)
+    other.set_state(saved)
+    for own, restored in zip(core.robot.params, other.robot.params, strict=True):
+        np.testing.assert_array_equal(restored, own)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda params: params.mass.fill(-1.0), "sets params.mass to -1; expected > 0"),
+        (lambda params: params.backward.fill(2.0), "params.backward is 2; expected 1"),
+        (lambda params: params, "returns a value; expected None"),
+    ],
+)
+def test_a_randomiser_makes_robots_that_can_be(change: Any, message: str, folder: Path) -> None:
+    snake_gym.register_randomiser("odd")(lambda params, rng: change(params))
+    with pytest.raises(ValueError, match=message):
+        make_waypoints(2, config={"randomisation": {"functions": ["odd"]}}).reset(seed=0)
 
 
 def test_a_saved_state_names_its_faults_whatever_the_order_of_the_plugins(folder: Path) -> None:
@@ -313,6 +351,7 @@ def test_a_speed_share_needs_a_speed_limit(folder: Path) -> None:
     [
         {"action": {"kind": "residual", "controller": {"kind": "mine"}}},
         {"faults": {"kinds": ["mine"]}},
+        {"randomisation": {"functions": ["mine"]}},
         {"faults": {"events": [{"joint": 1, "kind": "mine"}]}},
         {"observation": {"columns": ["mine"]}},
         {"observation": {"privileged": ["mine"]}},

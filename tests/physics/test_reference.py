@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from snake_gym.physics.faults import FAULT_CODES, HEALTHY
+from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.reference import Motion, fail, step
 from snake_gym.physics.state import ChainParams
 from snake_gym.robot.catalogue import load_robot
+from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
 
 DRAWS = {"resilient_servo": {}, "three links": {"n_links": 3}, "weak motors": {"actuator": {"torque_limit_nm": 0.3}}}
@@ -27,8 +28,9 @@ def test_kernels_step_as_the_reference_does(changes: dict[str, object], kind: st
     robot.use_parameters(params)
     one = ChainParams(*(values[0] for values in params))
     robot.set_shape(rng.uniform(-0.4, 0.4, (1, j)), np.array([0.3]), np.zeros((1, 2)), "centre")
-    codes = np.where(rng.random(j) < 0.5, FAULT_CODES.get(kind, HEALTHY), HEALTHY)
-    codes[0] = FAULT_CODES.get(kind, HEALTHY)
+    code = HEALTHY if kind == "none" else FAULT_KINDS[kind].code
+    codes = np.where(rng.random(j) < 0.5, code, HEALTHY)
+    codes[0] = code
     faults = robot.faults
     faults.kind[0], faults.onset_s[0], faults.strength[0], faults.offset_rad[0] = codes, -1.0, 0.2, 0.3
     robot.allow_faults({kind} - {"none"})

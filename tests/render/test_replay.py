@@ -21,7 +21,6 @@ import pytest
 from PIL import Image, ImageSequence
 
 from snake_gym.envs.recording import Recording
-from snake_gym.physics.faults import BIASED, DEAD, FAULT_CODES, HEALTHY, NOISY
 from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer, Picture, ends_of
 from snake_gym.render.palette import MUTED, fault_colours, rgb
@@ -29,6 +28,7 @@ from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over
 from snake_gym.render.replay import ASSETS, Scene, replay_page
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
 from snake_gym.robot.recorded_body import Ground, Pole, RecordedBody
+from snake_gym.simulation.fault_kinds import FAULT_KINDS, FaultKind, kinds_of
 
 N_TIMES = 21
 
@@ -217,14 +217,14 @@ def test_figures_are_drawn() -> None:
 
 
 def test_every_kind_of_fault_has_a_colour_and_a_name_in_page_and_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FAULT_CODES, "sticky", 20)
-    monkeypatch.setitem(FAULT_CODES, "jerky", 21)
+    monkeypatch.setitem(FAULT_KINDS, "sticky", FaultKind("sticky", 20, ""))
+    monkeypatch.setitem(FAULT_KINDS, "jerky", FaultKind("jerky", 21, ""))
     colours = fault_colours()
-    assert set(colours) == set(FAULT_CODES.values()) - {HEALTHY, DEAD, BIASED, NOISY}
+    assert set(colours) == {FAULT_KINDS[name].code for name in kinds_of("joint")}
     one = recording()
     failing = replace(one, fault_kind=np.where(one.fault_kind > 0, 20, 0))
     shown = page_data(Page(replay_page("t", [Scene("joint 4 sticky", (failing,))])))["faults"]
-    named = {name: code for name, code in FAULT_CODES.items() if code in colours}
+    named = {name: kind.code for name, kind in FAULT_KINDS.items() if kind.code in colours}
     assert {kind["name"]: int(code) for code, kind in shown.items()} == named
     assert shown["20"]["colour"] == MUTED
     ends_xy, failed = ends_of(SPEC, np.zeros(10), np.zeros(2)), np.array([0, 0, 0, 20, 0, 0, 0, 0, 0])

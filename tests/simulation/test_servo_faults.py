@@ -16,7 +16,7 @@ from snake_gym.physics.actuators import SLIP_RAD_S
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.simulation.fault_kinds import fault_code
+from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from snake_gym.simulation.servo_faults import COOL, GROWTH_S, HEATING_S
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
@@ -25,7 +25,7 @@ def faulty(spec: RobotSpec, kind: str, joints: Any = slice(None), **settings: fl
     """Two robots, the joints ``joints`` of which have the fault."""
     robot = SimulatedRobot(spec, 2, 1)
     robot.allow_faults([kind])
-    robot.faults.kind[:, joints] = fault_code(kind)
+    robot.faults.kind[:, joints] = FAULT_KINDS[kind].code
     for name, value in settings.items():
         getattr(robot.faults, name)[:] = value
     return robot
@@ -246,7 +246,7 @@ def test_a_slip_does_not_jump(preset: str) -> None:
     spec = PRESETS[preset]
     robot, healthy = SimulatedRobot(spec, 1, 1), SimulatedRobot(spec, 1, 1)
     slot = robot.faults
-    slot.kind[0, 2], slot.offset_rad[0, 2], slot.onset_s[0, 2] = fault_code("slipped"), 0.3, 20.5 * spec.step_s
+    slot.kind[0, 2], slot.offset_rad[0, 2], slot.onset_s[0, 2] = FAULT_KINDS["slipped"].code, 0.3, 20.5 * spec.step_s
     slot.end_s[0, 2] = 5.0
     joints, servos, told = [], [], []
     for _ in range(round(12.0 / spec.step_s)):

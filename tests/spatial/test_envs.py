@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 import snake_gym  # noqa: F401  registers
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.recording import Recorder
-from snake_gym.physics.faults import FAULT_CODES
+from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from snake_gym.spatial.ground import field_heights
 from snake_gym.spatial.terrain import KINDS, TerrainConfig
 from snake_gym.spatial.waypoints import VARIED
@@ -127,7 +127,7 @@ def test_a_joint_breaks_and_is_mended_while_the_episode_runs(env_id: str) -> Non
     ):  # fmt: skip
         env.core.set_fault(0, 2, kind, **sizes)
         env.step(np.full((2, 12), 0.5))
-        assert robot.acting_kind()[:, 1].tolist() == [FAULT_CODES[kind], 0]
+        assert robot.acting_kind()[:, 1].tolist() == [FAULT_KINDS[kind].code, 0]
         if kind == "locked":
             held.append(robot.joint_angle()[0, 1])
         if kind == "weak":

@@ -11,10 +11,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.physics.state import ChainState
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from snake_gym.spatial.ground import GroundSpec, field_heights
 from snake_gym.spatial.simulation import SpatialRobot, SpatialState
 from snake_gym.spatial.spec import load_spatial_robot
@@ -64,7 +64,7 @@ def test_motors_follow_their_torque_speed_line_and_drive_no_joint_beyond_its_spe
 def test_a_weak_servo_is_one_of_smaller_gains_and_torque_limit() -> None:
     """As of planar robots; a quarter is not rounded."""
     weak = placed(1)
-    weak.faults.kind[:], weak.faults.strength[:] = FAULT_CODES["weak"], 0.25
+    weak.faults.kind[:], weak.faults.strength[:] = FAULT_KINDS["weak"].code, 0.25
     actuator = dataclasses.replace(SPEC.actuator, kp=5.0, kd=0.025, torque_limit_nm=1.5)
     made = SpatialRobot(dataclasses.replace(SPEC, actuator=actuator), 1, 1)
     made.set_shape(np.zeros((1, SPEC.n_joints)), np.zeros(1), np.zeros((1, 2)))
@@ -79,7 +79,7 @@ def test_a_fault_does_what_it_says_while_it_lasts(kind: str) -> None:
     """Two worlds with the same references; in the second joint 6 fails from 0.5 s to 1.5 s."""
     robot = placed(2, turn=0.0)
     joint = 5
-    robot.faults.kind[1, joint], robot.faults.onset_s[1, joint] = FAULT_CODES[kind], 0.5
+    robot.faults.kind[1, joint], robot.faults.onset_s[1, joint] = FAULT_KINDS[kind].code, 0.5
     robot.faults.end_s[1, joint], robot.faults.strength[1, joint] = 1.5, 0.1
     robot.faults.offset_rad[1, joint] = 0.3
     angles, torques, commands = [], [], []

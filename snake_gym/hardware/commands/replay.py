@@ -19,8 +19,9 @@ from snake_gym.hardware.robot.record import RunRecord, read_record
 from snake_gym.render.plots import draw_comparison
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import robot_note
+from snake_gym.simulation.identification import Identification
 from snake_gym.simulation.identification.resampling import resample
-from snake_gym.simulation.identification.robot_fit import FoundRobot, identify_robot
+from snake_gym.simulation.identification.robot_fit import identify_robot
 from snake_gym.simulation.identification.robot_replay import ReplayedRun, replay
 
 _LATE = 1.5
@@ -76,7 +77,7 @@ def _sentence(played: ReplayedRun) -> str:
     )
 
 
-def _table(found: FoundRobot) -> list[str]:
+def _table(found: Identification) -> list[str]:
     lines = [f"identified in {found.seconds:.0f} s:"]
     for name, value in found.values.items():
         spread = "" if found.relative_std is None else f"  +- {100 * found.relative_std[name]:.1f} %"

@@ -65,7 +65,17 @@ class Identification:
     relative_std: dict[str, float] | None = None
     """Estimated standard deviation of each value, as a share of it; None: the method gives none."""
     delay_std_s: float = np.nan
-    """Standard deviation of ``spec.actuator.delay_s``, where it was sought."""
+    """Standard deviation of ``spec.actuator.delay_s``; NaN where it was not sought."""
+
+    @property
+    def delay_s(self) -> float:
+        """Time by which references act late [s]."""
+        return self.spec.actuator.delay_s
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        names = ("values", "relative_std", "delay_s", "delay_std_s", "seconds")
+        return {name: getattr(self, name) for name in names}
 
 
 def identify(

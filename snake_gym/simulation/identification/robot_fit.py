@@ -6,17 +6,15 @@ by which references act. A robot that should be identified with backlash, say, i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.identification.coefficients import Coefficient, Place
-from snake_gym.simulation.identification.fit import SensorNoise, identify
-from snake_gym.simulation.identification.robot_replay import fine
+from snake_gym.simulation.identification.fit import Identification, SensorNoise, identify
+from snake_gym.simulation.identification.robot_replay import with_finer_step
 from snake_gym.simulation.identification.run_log import RunLog
 
 _WEIGHTS = SensorNoise(position_m=0.1, heading_rad=0.2, joint_rad=0.2)
@@ -49,34 +47,9 @@ def _grouped(spec: RobotSpec, path: str) -> list[Coefficient]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class FoundRobot:
-    """What identification made of the logs."""
-
-    spec: RobotSpec
-    """Named and with its source; its timing is that of the nominal robot."""
-    values: dict[str, float]
-    relative_std: dict[str, float] | None
-    delay_std_s: float
-    """Standard deviation of ``actuator.delay_s`` [s]; NaN where it was not identified."""
-    seconds: float
-
-    @property
-    def delay_s(self) -> float:
-        """Time by which references act late [s]."""
-        return self.spec.actuator.delay_s
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "values": self.values, "relative_std": self.relative_std, "delay_s": self.delay_s,
-            "delay_std_s": self.delay_std_s, "seconds": self.seconds,
-        }  # fmt: skip
-
-
 def identify_robot(
     logs: Sequence[RunLog], spec: RobotSpec, method: str = "least_squares", said: str = "logged runs"
-) -> FoundRobot:
+) -> Identification:
     """Friction, servo gains and delay with which ``spec`` moves as logged. Raises ConfigError.
 
     Args:
@@ -84,7 +57,7 @@ def identify_robot(
             position, with the other numbers, the delay among them, as they are.
         said: where the logs are from, for the specification's source.
     """
-    begin, coefficients, step = time.perf_counter(), usual_coefficients(spec), fine(spec, logs[0].period_s)
+    coefficients, step = usual_coefficients(spec), with_finer_step(spec, logs[0].period_s)
     if method == "avs":
         only = [one for one in coefficients if one.places[0].path.startswith("friction.")]
         found = identify(logs, step, only, "avs")
@@ -95,4 +68,4 @@ def identify_robot(
         integrator=spec.integrator,
         source=f"{spec.name} with friction and servos identified from {said} ({method})",
     )  # fmt: skip
-    return FoundRobot(named, found.values, found.relative_std, found.delay_std_s, time.perf_counter() - begin)
+    return replace(found, spec=named)

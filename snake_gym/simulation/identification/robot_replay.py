@@ -43,7 +43,7 @@ class ReplayedRun:
         }
 
 
-def fine(spec: RobotSpec, period_s: float, step_s: float = STEP_S) -> RobotSpec:
+def with_finer_step(spec: RobotSpec, period_s: float, step_s: float = STEP_S) -> RobotSpec:
     """``spec`` with the log's period as control step and a physics step of at most ``step_s`` that goes into it."""
     if "backlash_rad" in spec.actuator.imperfections:
         step_s = min(step_s, BACKLASH_STEP_S)
@@ -53,7 +53,7 @@ def fine(spec: RobotSpec, period_s: float, step_s: float = STEP_S) -> RobotSpec:
 
 def replay(log: RunLog, spec: RobotSpec) -> ReplayedRun:
     """Play the log's references on ``spec``. Raises ConfigError where it has another number of joints."""
-    seen = Replay([log], fine(spec, log.period_s), ()).predict(np.empty((1, 0)))
+    seen = Replay([log], with_finer_step(spec, log.period_s), ()).predict(np.empty((1, 0)))
     return ReplayedRun(
         log.period_s * np.arange(log.n_periods + 1, dtype=np.float64), log.joint_angle_rad, seen.joint_angle_rad[0, 0],
         log.reference_rad, log.head_xy_m, seen.head_xy_m[0, 0],
