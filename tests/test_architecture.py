@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -126,6 +127,13 @@ def test_no_room_outgrows_its_budget() -> None:
     budget = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["snake_gym"]["most_lines"]
     weight = {room: sum(len(path.read_text().splitlines()) for path in (ROOT / room).rglob("*.py")) for room in budget}
     assert {room: lines for room, lines in weight.items() if lines > budget[room]} == {}
+
+
+def test_one_step_is_read_in_an_hour() -> None:
+    files = re.findall(r"^\| \d+ \| `(.+?)` \|", (ROOT / "docs/one_step.md").read_text(), re.MULTILINE)
+    lines = sum(len((ROOT / "snake_gym" / file).read_text().splitlines()) for file in files)
+    assert 10 < len(files) <= 15
+    assert lines <= 3_300
 
 
 @pytest.mark.parametrize(
