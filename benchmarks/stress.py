@@ -205,7 +205,7 @@ class Worlds:
         ranges = accepted(spec, lambda: draw_randomisation(rng, spec))
         nothing = no_obstacles(WORLDS)
         nothing.feature[..., 0] = 1e6
-        robot = SimulatedRobot(spec, WORLDS, 1, nothing, ranges.check_robot(spec))
+        robot = SimulatedRobot(spec, WORLDS, 1, nothing)
         robot.allow_faults(faults.present_kinds)
         self.sensors = SensorSuite(SensorConfig(), WORLDS, spec.n_joints, ContactSensorConfig())
         self.randomisation = Randomisation(ranges, spec, robot)

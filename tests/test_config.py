@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import yaml
 
-from snake_gym.benchmark.replay import read_rows
 from snake_gym.config import (
     ConfigError,
     OptionParser,
@@ -73,7 +72,7 @@ def test_scalars_are_read_by_the_rules_of_yaml_1_2(written: str, value: object, 
     assert type(read) is type(value)
 
 
-@pytest.mark.parametrize("reader", [load_yaml, load_calibration, read_record, read_rows, read_points])
+@pytest.mark.parametrize("reader", [load_yaml, load_calibration, read_record, read_points])
 def test_endless_files_are_not_read(reader: Callable[[str], object], tmp_path: Path) -> None:
     device, sparse, pipe = tmp_path / "device", tmp_path / "sparse", tmp_path / "pipe"
     device.symlink_to("/dev/null")

@@ -301,11 +301,11 @@ class SnakeCore:
         self.terms, complete = self.task.evaluate(step)
         if self.costs is not None:
             self.costs.count(step.live)
-        if self._others is None:
-            return complete
         if self.terms.keys() != self.weights.keys():
             given, wanted = (", ".join(sorted(names)) for names in (self.terms, self.weights))
             raise ConfigError(f"the task's reward terms are {given}; expected {wanted}, as its weights")
+        if self._others is None:
+            return complete
         for name, values in self.terms.items():
             check_numbers(values, (self.n_worlds,), f"the reward term {name}")
         said = check_numbers(complete, (self.n_worlds,), "what the task says to be complete")

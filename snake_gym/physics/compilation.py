@@ -1,4 +1,4 @@
-"""Compilation of kernels: by one process while the others wait, kept for later ones, and said if it takes time.
+"""Compilation of kernels: by one process while the others wait, kept for later ones, and said on standard error.
 
 Numba compiles a kernel at its first call and keeps the result in a folder. Processes that begin together, as the
 workers of a learner do, would each compile the same for a minute.
@@ -7,19 +7,17 @@ workers of a learner do, would each compile the same for a minute.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
 LOCK_NAME = "snake_gym.lock"
 """File beside the compiled kernels; the process that compiles has locked it."""
-_PATIENCE_S = 1.0
-"""Time after which a process says why it waits [s]."""
 _state = {"locked": False, "said": False}
 """Of this process; only touched under numba's own lock for threads."""
 
@@ -56,9 +54,6 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 @contextmanager
 def _alone(folder: str | None) -> Iterator[None]:
     """Hold the folder's lock, which the system takes back from a process that dies; none where there can be none."""
-    notice = threading.Timer(_PATIENCE_S, _say_that_it_takes_time, [folder])
-    notice.daemon = True
-    notice.start()
     with ExitStack() as stack:
         with suppress(ImportError, OSError):  # Windows, a folder or file system without locks
             import fcntl
@@ -66,16 +61,25 @@ def _alone(folder: str | None) -> Iterator[None]:
             if folder is not None:
                 Path(folder).mkdir(parents=True, exist_ok=True)
                 fcntl.lockf(stack.enter_context(Path(folder, LOCK_NAME).open("wb")), fcntl.LOCK_EX)
+        stack.enter_context(event.install_listener("numba:compile", _Announcer(folder)))
         _state["locked"] = True
         try:
             yield
         finally:
             _state["locked"] = False
-            notice.cancel()
 
 
-def _say_that_it_takes_time(folder: str | None) -> None:
-    if not _state["said"]:
-        _state["said"] = True
-        where = f"once, into {folder}" if folder else "in every process: set NUMBA_CACHE_DIR to a folder to keep it in"
-        print(f"snake_gym: compiling the physics, which takes up to a minute, {where}", file=sys.stderr, flush=True)
+class _Announcer(event.Listener):
+    """Says on standard error, once in a process, that kernels are compiled and not loaded."""
+
+    def __init__(self, folder: str | None) -> None:
+        self._where = f"once, into {folder}" if folder else "in every process: set NUMBA_CACHE_DIR to a folder"
+
+    def on_start(self, event: Any) -> None:
+        if not _state["said"]:
+            _state["said"] = True
+            what = "snake_gym: compiling the physics, which takes up to a minute"
+            print(f"{what}, {self._where}", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        pass

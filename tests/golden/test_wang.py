@@ -27,7 +27,6 @@ from papers.wang.runs import (
     joint_error_deg,
     linearization_error,
     pegboard_courses,
-    throw_robots,
 )
 
 with (Path(__file__).parent / "wang.csv").open(newline="") as _file:
@@ -64,14 +63,8 @@ def test_joints_accelerate_as_asked() -> None:
 
 def test_a_free_link_s_impulse_is_too_small_for_a_chain() -> None:
     impulse = free_link_impulse(200, 0)
-    assert (impulse.left_m_s > -1e-9).all(), "a chain is never lighter than its link"
-    assert np.median(impulse.left_m_s) > 0.3
-
-
-def test_throws_lose_energy() -> None:
-    throws = throw_robots(8, 0)
-    assert throws.above < 0.01 and 0.1 < throws.left < 0.9
-    assert throws.penetration <= 0.005
+    assert (impulse > -1e-9).all(), "a chain is never lighter than its link"
+    assert np.median(impulse) > 0.3
 
 
 def test_targets_are_reached_on_free_ground_and_among_pegs() -> None:

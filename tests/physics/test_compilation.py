@@ -90,7 +90,7 @@ def test_one_of_three_processes_compiles(tmp_path: Path) -> None:
     children = Children(tmp_path, 3)
     children.start()
     children.wait_for("compiled")
-    time.sleep(1.5)  # the others now wait, or compile too
+    time.sleep(0.5)  # the others now wait, or compile too
     (tmp_path / "hold").unlink()
     said = children.finish()
     assert [out for out, _ in said] == ["42.0\n"] * 3
@@ -98,7 +98,8 @@ def test_one_of_three_processes_compiles(tmp_path: Path) -> None:
     assert len(compiling) == 2, "each of the two kernels is compiled once"
     assert len(set(compiling)) == 1
     told = [err for _, err in said]
-    assert all(err.count("compiling the physics") == 1 and str(tmp_path / "cache") in err for err in told)
+    assert sum(err.count("compiling the physics") for err in told) == 1
+    assert all(str(tmp_path / "cache") in err for err in told if err)
 
 
 def test_a_process_that_dies_while_it_compiles_holds_nobody_up(tmp_path: Path) -> None:
@@ -118,18 +119,14 @@ def test_a_process_that_dies_while_it_compiles_holds_nobody_up(tmp_path: Path) -
 def test_kernels_compile_without_a_folder_for_them(tmp_path: Path) -> None:
     (tmp_path / "__pycache__").touch()  # a file, where numba wants a folder
     nowhere = "/dev/null/none"
-    (tmp_path / "hold").touch()
     children = Children(tmp_path, 1, NUMBA_CACHE_DIR=nowhere, XDG_CACHE_HOME=nowhere, HOME=nowhere)
     children.start()
-    children.wait_for("compiled")
-    time.sleep(1.5)
-    (tmp_path / "hold").unlink()
     ((out, err),) = children.finish()
     assert out == "42.0\n", err
     assert "set NUMBA_CACHE_DIR" in err
 
 
-def test_a_second_process_compiles_and_says_nothing(tmp_path: Path) -> None:
+def test_a_later_process_loads_what_was_compiled(tmp_path: Path) -> None:
     for _ in range(2):
         children = Children(tmp_path, 1)
         children.start()
