@@ -63,6 +63,9 @@ def _load(plugin: str) -> str:
         missing = f"plugin {plugin!r} is no module that Python finds, and no .py file"
         if not all(part.isidentifier() for part in plugin.split(".")):
             raise ConfigError(missing)
+        folder = str(Path.cwd())
+        if "" not in sys.path and folder not in sys.path:
+            sys.path.append(folder)  # a module there will do, however the program was started
         try:
             importlib.import_module(plugin)
         except ModuleNotFoundError as error:
@@ -114,6 +117,13 @@ def load_object(text: str, where: str) -> Any:
     if not hasattr(module, name):
         raise ConfigError(f"{where} is {text!r}, but {plugin} has no {name}")
     return getattr(module, name)
+
+
+def absolute_name(text: str) -> str:
+    """Return the name of an object of the user's own file (see ``load_object``) as it is found from every folder."""
+    plugin, _, name = text.rpartition(":")
+    file = getattr(sys.modules.get(module_name(plugin)), "__file__", None)
+    return text if file is None or "." in module_name(plugin) else f"{Path(file).resolve()}:{name}"
 
 
 def plugin_of(owner: type[Any]) -> str | None:

@@ -41,8 +41,6 @@ def load_own(name: str, path: str) -> OwnPolicy:
     """Return the policy ``name`` of a path that ``is_foreign``. Raises ConfigError for what is missing or wrong."""
     what = f"policy {name}={path}"
     if is_code(path):
-        if not path.rpartition(":")[0].endswith(".py"):
-            _reach_working_folder()
         made = load_object(path, f"policy {name}")
         if not callable(made):
             raise ConfigError(f"{what} is {show(made)}; expected a class or a function")
@@ -133,13 +131,6 @@ def _takes_env(made: Callable[..., Any]) -> bool:
         return False
     by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return first is not None and first.kind in by_place and (first.name == "env" or first.default is first.empty)
-
-
-def _reach_working_folder() -> None:
-    """Let Python find modules in the working folder, after all others."""
-    folder = str(Path.cwd())
-    if "" not in sys.path and folder not in sys.path:
-        sys.path.append(folder)
 
 
 def _sources(made: Any) -> dict[str, bytes]:

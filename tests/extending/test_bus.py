@@ -6,6 +6,8 @@ import os
 import pty
 import select
 import signal
+import subprocess
+import sys
 import threading
 import tty
 from collections.abc import Iterator, Sequence
@@ -28,6 +30,7 @@ from tests.extending import text_servos
 from tests.hardware.programs import answering
 from tests.hardware.rig import wait_until
 
+ROOT = Path(__file__).parents[2]
 IDS = (1, 2, 3)
 LIMITS = SafetyLimits(ramp_time_s=0.05, lost_after_s=0.5, command_timeout_s=30.0, torque_limit=0.5)
 
@@ -146,6 +149,51 @@ def test_their_faults_modes_and_silence_mean_what_the_table_says(
     assert sample.health.error.tolist() == [0, 0, ServoError.OVERLOAD]
     body.close()
     assert not any(memory.get(one, "torque_enable") for one in (2, 3))
+
+
+def test_one_that_restarts_gets_its_torque_back(
+    family: ServoFamily, servos: tuple[TextServos, str], tmp_path: Path
+) -> None:
+    memory, device = servos
+    body = ServoBody(
+        BusPort(device, 57_600, family).open(), straight_chain(IDS, 1.0, "TX430"), LIMITS, 0.05,
+        stop=EmergencyStop(tmp_path / "estop"),
+    )  # fmt: skip
+    body.start()
+    try:
+        memory.silent.add(2)
+        for _ in range(5):
+            body.run_until(body.clock.now() + 0.05)
+        memory.set(2, "torque_enable", 0)
+        memory.silent.clear()
+        wanted = np.array([0.0, 0.2, 0.0])
+        for _ in range(20):
+            body.command(wanted)
+            sample = body.run_until(body.clock.now() + 0.05)
+        assert memory.get(2, "torque_enable") == 1
+        np.testing.assert_allclose(sample.joint_angle, wanted, atol=family.step_rad)
+    finally:
+        body.close()
+
+
+def test_estop_switches_them_off_from_any_folder(
+    family: ServoFamily, servos: tuple[TextServos, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, device = servos
+    latch = tmp_path / "estop"
+    port = BusPort.of(BusPort(device, 57_600, family).to_dict())
+    assert Path(port.family.bus.rpartition(":")[0]).is_absolute()
+    lock = EmergencyStop(latch)
+    lock.hold("run", {**port.to_dict(), "ids": list(IDS)})
+    lock._lock.close()  # type: ignore[union-attr]  # as its process would leave it
+    memory.set(1, "torque_enable", 1)
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "snake_gym.hardware", "estop", "--latch", str(latch)], cwd="/", env=environment,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert memory.get(1, "torque_enable") == 0
 
 
 def test_the_commands_take_them(

@@ -15,7 +15,7 @@ from snake_gym.config import build, to_dict
 from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.family import ServoError, ServoFamily, register_servo_family
 from snake_gym.hardware.bus.feetech import FEETECH
-from snake_gym.plugins import load_object
+from snake_gym.plugins import absolute_name, load_object
 
 NO_ANSWER, GARBLED, NO_TIME, PORT_GONE = "no answer", "garbled", "no time left", "port gone"
 """Reasons for a missing answer."""
@@ -117,14 +117,18 @@ class BusPort(NamedTuple):
         return opens(self, retries, reopens)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data from which ``of`` makes the port again."""
-        return {**self._asdict(), "family": to_dict(self.family)}
+        """Return plain data from which ``of`` makes the port again, in a process in another folder too.
+
+        Raises ConfigError: the family's bus cannot be loaded.
+        """
+        load_object(self.family.bus, "bus of the servo family")
+        return {**self._asdict(), "family": {**to_dict(self.family), "bus": absolute_name(self.family.bus)}}
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> BusPort:
         """Return the port in ``data``, its family known by name from then on."""
         family = register_servo_family(build(ServoFamily, data["family"]))
-        return cls(data["device"], data["baud"], family, data["latency_s"])
+        return cls(data["device"], data["baud"], family, data.get("latency_s"))
 
 
 def say_twins(servo_id: int) -> str:

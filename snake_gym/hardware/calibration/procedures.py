@@ -53,7 +53,7 @@ def scan(open_bus: Callable[[int], Bus], bauds: Iterable[int], ids: Sequence[int
 
 
 def _look_at(bus: Bus, baud: int, info: ServoInfo) -> FoundServo:
-    values = bus.read_block([info.id], "present_position", "present_temperature").values[info.id]
+    values = bus.read_block([info.id], "present_position", "present_voltage", "present_temperature").values[info.id]
     if values is None:
         return FoundServo(baud, info, None, math.nan, math.nan)
     volts = values["present_voltage"] * bus.family.scale("present_voltage")

@@ -13,13 +13,14 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop, PortLock, find_locks, read_lock
 
 _LOOK_S = 0.005
+_reasons: dict[Path, str] = {}
+"""Why a port could not be switched off from here."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     pending = _await(locks, begun_s, options.wait)
     for lock in pending:
         how = f"has not said within {options.wait:g} s" if lock.alive else "died before it said"
-        print(f"{_name(lock)} {how} that the torque is off: USE THE HARDWARE STOP")
+        print(f"{_name(lock)} {how} that the torque is off{_reasons.get(lock.path, '')}: USE THE HARDWARE STOP")
     return int(bool(pending) or not all(tripped.values()))
 
 
@@ -84,10 +85,14 @@ def _switch_off(lock: PortLock) -> bool:
 
     servos = dict(lock.servos)
     ids = servos.pop("ids")
-    with suppress(OSError):  # no port, or another process is about to do it
+    try:
         if not switch_off_port(BusPort.of(servos), ids):
             lock.path.unlink(missing_ok=True)
             return True
+    except OSError:  # no port, or another process is about to do it
+        pass
+    except Exception as error:  # of a bus of the user's own: the other robots are switched off all the same
+        _reasons[lock.path] = f" ({error})"
     return False
 
 

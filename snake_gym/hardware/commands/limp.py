@@ -39,7 +39,10 @@ def run(options: argparse.Namespace) -> int:
             print(f"servo {info.id:3d} at {baud} baud: {state}{error}")
     if not n_found:
         rates = ", ".join(map(str, bauds))
-        print(f"the order went out, but nobody of {say_ids(options.ids)} answers on {port.device} at {rates} baud")
+        print(
+            f"the order went out, but nobody of {say_ids(options.ids)} answers on {port.device} at {rates} baud; "
+            f"servos of another family than {port.family.name}: give --family"
+        )
     if on or not n_found:
         print("torque may be on: USE THE HARDWARE STOP")
     return int(bool(on) or not n_found)

@@ -233,6 +233,11 @@ class ServoBody:
                 self._news.append(f"{error}: it stays limp")
             return False
         if follows and self._gate is not None:
+            servo_id = self.calibration.ids[joint]
+            self.torque.expect_on([servo_id])  # its place is the goal before the torque is on
+            self.bus.write_targets([servo_id], [round(self._read.steps[joint])], [self._speed[joint]])
+            if not self.bus.torque([servo_id], True)[servo_id]:
+                return False
             self._gate.rest_at(joint, float(self._read.angle[joint]))
             self._follows[joint] = True
         return follows
