@@ -17,11 +17,7 @@ from .config import TrainConfig
 
 SECTIONS: tuple[tuple[str, str, type[Any]], ...] = (
     ("Robot", "Settings of a robot: a file in `configs/robot/`, or `robot:` of an env.", RobotSpec),
-    (
-        "Spatial robot",
-        "Settings of a robot of `docs/spatial.md`: a file in `configs/robot/spatial/`.",
-        find_kind("spatial"),
-    ),
+    ("Spatial robot", "Settings of a robot: a file in `configs/robot/spatial/`.", find_kind("spatial")),
     ("Training", "Settings of `snake-gym train`: a file in `configs/train/`.", TrainConfig),
     ("Benchmark", "Settings of `snake-gym evaluate`: a file in `configs/benchmark/`.", BenchmarkConfig),
 )

@@ -86,7 +86,7 @@ def faults(held: Held, name: str, ends_steps: tuple[float, float] | None, family
     if least < -0.5 or most > family.steps_per_turn - 0.5:
         return [
             f"{name}: its range passes the encoder's zero, across which it does not drive; expected a calibration "
-            "made with --recentre"
+            "made with --recentre, or a horn turned on the shaft"
         ]
     if low > least + 1.0 or high < most - 1.0:
         return [

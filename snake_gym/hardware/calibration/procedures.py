@@ -133,12 +133,15 @@ def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
     return {one: values for one, values in found.items() if values is not None}
 
 
+TURN_HORN = "turn its horn on the shaft so that the straight joint is near the middle of the servo's range"
+
+
 def recentre(bus: Servos, servo_id: int) -> int:
     """Make the present position the middle one, permanently: no servo drives a joint across its encoder's zero. Return
     the new reading [steps]. Raises ProcedureError."""
     code, middle = bus.family.recentre_code, bus.family.middle
     if code is None:
-        raise ProcedureError(f"servos of family {bus.family.name} cannot be recentred")
+        raise ProcedureError(f"servo {servo_id} cannot be recentred: {TURN_HORN}")
     _let_go(bus, servo_id, "it was not recentred")
     # Not acknowledged: the register holds 0 afterwards, whatever was written.
     bus.write_register(servo_id, "torque_enable", code, acknowledged=False)
