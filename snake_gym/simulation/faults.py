@@ -57,13 +57,9 @@ def check_spreads(settings: Any) -> None:
         value = getattr(settings, f.name)
         named = {f"{f.name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {f.name: value}
         for name, spread in named.items():
-            if (
-                isinstance(spread, tuple)
-                and len(spread) == 2
-                and isinstance(spread[0], float)
-                and spread[0] > spread[1]
-            ):
-                raise ValueError(f"{name} is [{spread[0]:g}, {spread[1]:g}]; expected [low, high] with low <= high")
+            match spread:
+                case (float(low), float(high)) if low > high:
+                    raise ValueError(f"{name} is [{low:g}, {high:g}]; expected [low, high] with low <= high")
 
 
 def draw_spread(spread: Spread, streams: RandomStreams, name: str, count: int, rows: NDArray[np.int64]) -> Any:

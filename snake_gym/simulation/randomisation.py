@@ -33,7 +33,6 @@ from snake_gym.config.settings import Share
 from snake_gym.physics.state import Patches
 from snake_gym.plugins import choose_registered, is_again
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
-from snake_gym.simulation.disturbances import draw_step
 from snake_gym.simulation.fault_kinds import Law
 from snake_gym.simulation.quantities import QUANTITIES, STEEPEST_RAD, Range
 from snake_gym.simulation.sensor_errors import SENSED, SensorErrors
@@ -392,12 +391,11 @@ class Randomisation(DrawnQuantities):
         """Set what differs from control step to control step: delays of commands, and pushes."""
         if not self._steps_differ:
             return
-        streams = self._step_streams
-        jitter_s = np.ascontiguousarray(self["command_jitter_s"])
-        draw_step(
-            streams.key, streams.counter, self._least_delay_s, jitter_s, self._delay_s, self._push_chance,
-            self._push_acc, self._base_acc, self.robot.params.body_acc,
-        )  # fmt: skip
+        late, pushed, where = self._step_streams.uniform(3).T
+        self._delay_s[:] = self._least_delay_s + self["command_jitter_s"] * late
+        push, angle = np.where(pushed < self._push_chance, self._push_acc, 0.0), 2.0 * np.pi * where
+        along = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        self.robot.params.body_acc[:] = self._base_acc + push[:, None] * along
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything that later steps depend on, by name: the arrays themselves."""

@@ -42,7 +42,6 @@ from snake_gym.physics.state import (
 from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, weigh_directions
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
-from snake_gym.simulation.disturbances import pass_time, queue_commands
 from snake_gym.simulation.fault_effects import LAST_KERNEL_CODE, ServoState, apply_effects, quiet_servos
 from snake_gym.simulation.fault_kinds import FAULT_KINDS, Law, name_of_code
 
@@ -181,13 +180,16 @@ class VaryingDelay:
 
         After it, ``end`` has to be called.
         """
+        steps = np.rint(self.delay_s[ids] / self._sim_dt_s).astype(np.int64)
+        self.waiting[ids] = np.concatenate([self.waiting[ids, 1:], reference[ids, None]], axis=1)
+        self.due[ids] = np.column_stack([self.due[ids, 1:], np.maximum(self.due[ids, -1], steps)])
         aim = np.zeros_like(reference)
-        queue_commands(ids, reference, self.delay_s, self._sim_dt_s, self.waiting, self.due, aim)
+        aim[ids] = self.waiting[ids, (self.due[ids] == 0).sum(axis=1) - 1]  # they act in their order
         return aim, LateCommands(self.waiting, self.due)
 
     def end(self, ids: NDArray[np.int64]) -> None:
         """Let the time of the control step pass for the robots ``ids``."""
-        pass_time(ids, self.n_substeps, self.due)
+        self.due[ids] = np.maximum(self.due[ids] - self.n_substeps, 0)
 
 
 class SimulatedRobot(Robot):

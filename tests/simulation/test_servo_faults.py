@@ -68,6 +68,16 @@ def test_a_loose_joint_comes_to_the_backlash_of_its_strength() -> None:
     assert np.abs(young.state.lash_rad).max() == pytest.approx(widest, rel=1e-6)
 
 
+def test_a_loose_joint_has_no_backlash_yet_where_its_fault_begins_a_rounding_late() -> None:
+    """Times of steps are sums: after 80 steps of 0.05 s the time is just below 4 s, and the fault acts."""
+    events = [{"joint": 2, "kind": "loose", "onset_s": 4.0}]
+    core = make(1, faults={"events": events}, robot={"preset": "resilient_servo", "control_dt_s": 0.05})
+    act(core, 80)
+    assert core.robot.state.time_s[0] < 4.0 and core.robot.failed_now()[0, 1]
+    act(core, 5)
+    assert 0.0 < np.abs(core.robot.state.lash_rad[0, 1]) < 1e-2
+
+
 def test_a_servo_that_is_off_has_no_power_and_a_light_load_never_switches_it_off() -> None:
     robot, light = (faulty(RESILIENT_SERVO, "overload", 4, strength=s) for s in (0.1, 1.0))
     torque, healthy = (np.array(crawl(one, 60))[:, 0, 4] for one in (robot, light))
