@@ -35,8 +35,9 @@ from snake_gym.plugins import choose_registered, is_again
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
 from snake_gym.simulation.fault_kinds import Law
 from snake_gym.simulation.quantities import QUANTITIES, STEEPEST_RAD, Range
+from snake_gym.simulation.robot_params import chain_params
 from snake_gym.simulation.sensor_errors import SENSED, SensorErrors
-from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
+from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 
 Rows = NDArray[np.int64]

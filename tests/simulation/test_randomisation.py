@@ -16,9 +16,11 @@ from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.measurement import tracked_point
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import FrictionSpec, RobotSpec
+from snake_gym.simulation.command_delays import VaryingDelay
 from snake_gym.simulation.quantities import QUANTITIES
 from snake_gym.simulation.randomisation import RandomisationConfig
-from snake_gym.simulation.simulated_robot import SimulatedRobot, VaryingDelay, chain_params
+from snake_gym.simulation.robot_params import chain_params
+from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.envs.spread_ends import spread_ends_at_reset
 from tests.envs.vector_checker import check_vector_env
 from tests.oracles.dense_chain import DenseChain, DenseState
