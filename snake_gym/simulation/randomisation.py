@@ -143,10 +143,6 @@ class RandomisationConfig(Settings):
         given, nominal = getattr(self, name), QUANTITIES[name].nominal
         return nominal if given is None else min(given.low, nominal)
 
-    def longest_link(self) -> float:
-        """Return the largest factor of a link's length."""
-        return self.highest("link_length")
-
     def check_robot(self, spec: RobotSpec) -> None:
         """Raise ConfigError for what this robot does not have, or cannot have at the end of a range."""
         for name in self.ranges:
@@ -235,7 +231,7 @@ def lay_out(config: RandomisationConfig, spec: Any) -> Columns:
 
 
 class DrawnQuantities:
-    """What varies in W worlds, drawn for each episode and told in infos; a subclass writes it to its robots.
+    """What varies in W worlds, drawn for each episode and shown in infos; a subclass writes it to its robots.
 
     ``params``: those of one nominal robot, arrays (1, ...).
     """

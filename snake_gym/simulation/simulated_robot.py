@@ -239,7 +239,7 @@ class SimulatedRobot(Robot):
     def servo_angle(self) -> FloatArray:
         """Return the joint angles as the servos' own encoders read them (W, J) [rad].
 
-        They are beside the truth where the horn of a servo has slipped, behind its encoder, or the encoder errs.
+        They are wrong where the horn of a servo has slipped, behind its encoder, or the encoder errs.
         """
         angle = self.joint_angle()
         return angle if self.reads_truly() else angle - self.state.slip_rad + self.servos.misread_rad

@@ -29,7 +29,8 @@ def to_unit(bits: UIntArray) -> FloatArray:
 def nearly_normal(bits: UIntArray) -> FloatArray:
     """Return numbers of mean 0 and variance 1: sums of the four 16-bit parts of each number, at most 3.5 in size."""
     parts = [(bits >> np.uint64(16 * n)) & np.uint64(0xFFFF) for n in range(4)]
-    return (np.sum(parts, axis=0, dtype=np.uint64).astype(np.float64) - 2.0 * 65535.0) * _SCALE
+    total: FloatArray = np.asarray(np.sum(parts, axis=0, dtype=np.uint64), np.float64)
+    return (total - 2.0 * 65535.0) * _SCALE
 
 
 class RandomStreams:

@@ -90,7 +90,7 @@ def identify(
 
     Args:
         logs: runs of one robot, one control period; several gaits and speeds, so that Coulomb and viscous parts
-            differ, and a run with each joint fault whose coefficient is looked for.
+            differ, and a run with each joint fault that has a coefficient.
         noise: weights of the residuals (least squares).
         delay_start_s: where the search for the delay begins [s] (least squares); None: the delay is that of ``spec``.
 
