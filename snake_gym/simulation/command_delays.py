@@ -70,17 +70,12 @@ class VaryingDelay:
         self.due[rows] = 0
 
     def pass_on(self, reference: FloatArray, ids: NDArray[np.int64]) -> tuple[FloatArray, LateCommands]:
-        """Take the commands of this control step (W, J); return the aims at its begin (W, J) and the later ones.
-
-        After it, ``end`` has to be called.
-        """
+        """Take the commands of this control step (W, J); return the aims at its begin (W, J) and the later ones."""
         steps = np.rint(self.delay_s[ids] / self._sim_dt_s).astype(np.int64)
         self.waiting[ids] = np.concatenate([self.waiting[ids, 1:], reference[ids, None]], axis=1)
         self.due[ids] = np.column_stack([self.due[ids, 1:], np.maximum(self.due[ids, -1], steps)])
         aim = np.zeros_like(reference)
         aim[ids] = self.waiting[ids, (self.due[ids] == 0).sum(axis=1) - 1]  # they act in their order
-        return aim, LateCommands(self.waiting, self.due)
-
-    def end(self, ids: NDArray[np.int64]) -> None:
-        """Let the time of the control step pass for the robots ``ids``."""
-        self.due[ids] = np.maximum(self.due[ids] - self.n_substeps, 0)
+        later = LateCommands(self.waiting, self.due.copy())
+        self.due[ids] = np.maximum(self.due[ids] - self.n_substeps, 0)  # as the control step ends
+        return aim, later

@@ -335,7 +335,6 @@ class SimulatedRobot(Robot):
             if shift is not None:
                 aim, later = aim + shift, later._replace(aim=later.aim + shift[:, None, :])
             self._advance(ids, n_substeps, params, faults, later, aim, feedforward)
-            self.varying_delay.end(ids)
         else:
             parts = [(reference, n_substeps)] if self.delay is None else self.delay.pass_on(reference, ids)
             for aim, n_steps in parts:

@@ -118,7 +118,6 @@ def test_no_command_overtakes_another_and_each_acts_after_its_delay() -> None:
             if step > 0:
                 now[step:] = value
         acting += now.tolist()
-        delay.end(np.array([0]))
     due = np.maximum.accumulate(sent)
     expected = [np.searchsorted(due, step, side="right") for step in range(len(acting))]
     np.testing.assert_array_equal(acting, expected)
