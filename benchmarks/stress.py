@@ -218,7 +218,7 @@ class Worlds:
         ends, radius = link_ends(robot.params, robot.state), robot.params.radius
         others = make_fields(rng, spec, field, heading)
         self.yards = [draw_yard(rng, *each) for each in zip(*ends, radius, others, strict=True)]
-        robot.obstacles = place_obstacles(spec, [yard.rows for yard in self.yards], ranges.longest_link())
+        robot.obstacles = place_obstacles(spec, [yard.rows for yard in self.yards], ranges.highest("link_length"))
         robot.set_shape(*shape)
         streams = RandomStreams("faults", WORLDS)
         streams.begin(seeds, episodes, ids)

@@ -56,7 +56,7 @@ HOME_OF: dict[str, tuple[str, ...]] = {
     "joblib": ("snake_gym.parallel",),
     "onnxruntime": ("snake_gym.agents", "snake_gym.hardware"),
     "safetensors": ("snake_gym.agents", "snake_gym.interface"),
-    "numba": ("snake_gym.physics", "snake_gym.obstacles", "snake_gym.simulation.disturbances"),
+    "numba": ("snake_gym.physics", "snake_gym.obstacles"),
     "llvmlite": ("snake_gym.physics",),
     "pygame": ("snake_gym.render",),
     "PIL": ("snake_gym.render",),

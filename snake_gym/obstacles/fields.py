@@ -225,8 +225,8 @@ def _count_trees(config: FieldConfig, area: float, distance: float) -> int:
     density = or_default(config.density_m2, TREE_COVER / circle)
     if density * circle > MAX_TREE_COVER:
         raise ConfigError(
-            f"field.density_m2 is {density:g}; expected at most {MAX_TREE_COVER / circle:.4g} for trees whose centres "
-            f"are about {distance:.3g} m apart (smaller gap_m or obstacle_radius_m make room for more)"
+            f"field.density_m2 is {density:g}; expected at most {MAX_TREE_COVER / circle:.4g} for trees with centres "
+            f"about {distance:.3g} m apart (smaller gap_m or obstacle_radius_m make room for more)"
         )
     return max(round(density * area), 1)
 
@@ -335,7 +335,7 @@ class FieldMaker:
             self.route_points = count_route_points(config.route_points, self.clearance_m, way)
 
     def bounds_down_to(self, difficulty: float) -> FieldBounds:
-        """Return the bounds of this maker's fields and of those of any difficulty from ``difficulty`` to its own.
+        """Return the bounds of this maker's fields and of fields of any difficulty from ``difficulty`` to its own.
 
         Gaps are wider in easier fields, and turns at most as many.
         """

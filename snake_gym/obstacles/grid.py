@@ -1,6 +1,6 @@
 """Broad phase: a uniform grid per world that lists the features that a link centred in a cell may touch.
 
-A cell lists every feature whose segment lies within ``reach + radius`` of the cell's rectangle, reach being the half
+A cell lists every feature with its segment within ``reach + radius`` of the cell's rectangle, reach being the half
 length of a link plus its radius plus the skin (the distance it may move before its cell is looked up again). One
 look-up then finds all features near a link in a field of any size; outside the grid nothing can be touched. The cells
 are axis-aligned in the world frame. Each world has a grid of its own that fits its features, within fixed capacities:
@@ -46,7 +46,7 @@ class FieldBounds(NamedTuple):
 def empty_arrays(
     n_worlds: int, bounds: FieldBounds, reach_m: float, skin_m: float, cell_m: float | None = None
 ) -> Obstacles:
-    """Return empty obstacle arrays for ``n_worlds`` worlds whose fields stay within ``bounds``.
+    """Return empty obstacle arrays for ``n_worlds`` worlds with fields within ``bounds``.
 
     ``reach_m`` is the largest half length of a link plus the largest link radius plus ``skin_m``; a cell's side is the
     same where ``cell_m`` is None.

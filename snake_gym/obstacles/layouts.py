@@ -177,7 +177,7 @@ def _draw_headings(plan, state, headings):  # type: ignore[no-untyped-def]
 
 @cached_njit()
 def _build_corridor(plan, state, features, goal):  # type: ignore[no-untyped-def]
-    """Write a room for the start, two walls beside a line of n_turns + 1 equal pieces, and an end behind the goal."""
+    """Write a room for the start, two walls along a line of n_turns + 1 equal pieces, and an end behind the goal."""
     headings = np.empty(plan.n_turns + 1)
     _draw_headings(plan, state, headings)
     piece = (plan.goal_m - plan.begin_m) / (plan.n_turns + 1)

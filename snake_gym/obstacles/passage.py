@@ -1,7 +1,7 @@
 """Search for the shortest way of a disc from start to goal among features.
 
 The clearance of a point is its distance to the nearest feature. A* (Hart, Nilsson, Raphael 1968) searches the nodes of
-a square grid, 8 neighbours each, whose clearance is at least the disc's radius; the start is a node. The way found is
+a square grid, 8 neighbours each, with a clearance of at least the disc's radius; the start is a node. The way found is
 shortened: corners that a straight line can leave out are removed, the others are moved towards the line between their
 neighbours as far as the disc allows. Every straight piece is then checked exactly against all features, so that a
 route is a proof of passage. The search may miss narrow ways: it is sure to find one that leaves the disc ``0.81 step``
@@ -77,11 +77,9 @@ def find_route(
     """Return a shortest way (v, 2) [m] of a disc of ``radius_m`` among ``features`` (k, 6), or None if none is found.
 
     ``bounds`` (low x, low y, high x, high y) is the rectangle to search in, ``step_m`` the distance of its nodes: the
-    smaller, the narrower the passages that are found.
+    smaller, the narrower the passages that are found. ``space`` has room for them (``count_nodes``).
     """
     corners = _find_route(space, features, radius_m, step_m, *start_xy, *goal_xy, bounds)
-    if corners < 0:
-        raise ConfigError(f"the search space has room for {space.cost.size} nodes; the rectangle {bounds} has more")
     return space.way[:corners].copy() if corners else None
 
 
@@ -290,12 +288,10 @@ def _trace(space, features, radius, step, low_x, low_y, n_y, first, last):  # ty
 
 @cached_njit()
 def _find_route(space, features, radius, step, start_x, start_y, goal_x, goal_y, bounds):  # type: ignore[no-untyped-def]
-    """Write corners to ``space.way``; return their number, 0 if there is no way, -1 if the memory is too small."""
+    """Write corners to ``space.way``; return their number, 0 if there is no way."""
     left, down = math.floor((start_x - bounds[0]) / step), math.floor((start_y - bounds[1]) / step)
     low_x, low_y = start_x - left * step, start_y - down * step
     n_x, n_y = math.floor((bounds[2] - low_x) / step) + 1, math.floor((bounds[3] - low_y) / step) + 1
-    if n_x * n_y > space.cost.size:
-        return -1
     way = space.way
     if _is_free(start_x, start_y, goal_x, goal_y, features, radius):
         way[0, 0], way[0, 1], way[1, 0], way[1, 1] = start_x, start_y, goal_x, goal_y

@@ -1,6 +1,6 @@
 """Random thicket of pegs around a robot: it stands jammed between them, and there is a way out.
 
-First pegs are set beside the robot's links, in random order on either side, each ``jam_m`` from the robot; then the
+First pegs are set next to the robot's links, in random order on either side, each ``jam_m`` from the robot; then the
 disc around them is filled at random (Poisson discs). No two pegs are nearer to each other than ``gap_m``, so that a
 disc that is narrower than the gap by the factor ``NARROWEST / 2`` gets between any of them, and such a disc stands free
 around the middle of the head. The way out is searched (``passage``) from there to a place just outside, in a random
@@ -14,7 +14,7 @@ radius of the robot's links:
 what d sets                                d = 0    d = 0.5  d = 1
 =========================================  =======  =======  ======
 least gap between pegs                     10 R     6.5 R    3 R
-distance of the pegs beside the robot      R        0.55 R   0.1 R
+distance of the pegs next to the robot     R        0.55 R   0.1 R
 largest angle from the heading to the way  30       75       120 deg
 =========================================  =======  =======  ======
 """
@@ -55,7 +55,7 @@ COVER = 0.45
 GAP, JAM, TURN = (10.0, 3.0), (1.0, 0.1), (30.0, 120.0)
 """What difficulty sets, at 0 and at 1: gap and jam in robot radii, turn in degrees."""
 _TRIES = 20
-"""Places tried beside each flank of a link."""
+"""Places tried at each flank of a link."""
 _ROUNDING_M = 1e-9
 
 
@@ -123,7 +123,7 @@ def _peg_radius(plan, state):  # type: ignore[no-untyped-def]
 
 @cached_njit()
 def _jam(plan, state, body, middle_x, middle_y, features):  # type: ignore[no-untyped-def]
-    """Write pegs beside the links but the head, as near as may be, flanks in random order; return their number."""
+    """Write pegs next to the links but the head, as near as may be, flanks in random order; return their number."""
     flanks = np.arange(2 * (len(body) - 2))
     n = 0
     for k in range(len(flanks)):
@@ -214,7 +214,7 @@ class ThicketMaker:
         return self.bounds
 
     def make(self, rng: np.random.Generator, body_xy: FloatArray, heading_rad: float, route_points: int) -> Field:
-        """Return a new thicket with a route of ``route_points`` for a robot whose middle is the origin.
+        """Return a new thicket with a route of ``route_points`` for a robot with its middle at the origin.
 
         ``body_xy`` (N + 1, 2) [m]: the ends of its links, from the tip of the tail to that of the head. The route
         begins at the middle of the head link. Takes two numbers from ``rng``.

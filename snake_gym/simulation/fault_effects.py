@@ -91,8 +91,9 @@ def apply_effects(
         faults = slots[n]
         at = np.nonzero(acts & (faults.kind == kind.code))
         time = state.time_s[at[0]]
+        since_s = np.maximum(time - faults.onset_s[at], 0.0)  # a fault acts from a rounding before its onset
         joints = FaultyJoints(
-            done.reference[at], angle[at], rate[at], faults.strength[at], time - faults.onset_s[at], spec, at[1],
+            done.reference[at], angle[at], rate[at], faults.strength[at], since_s, spec, at[1],
             servos.command[at], faults.memory[at],
             hash_number(faults.key[at], np.rint(time / step_s).astype(np.int64)), step_s,
             np.sqrt(servos.torque_square[at]),
@@ -132,8 +133,12 @@ def _take_effect(
         servos.silent[at] |= np.asarray(effect.silent, bool)
 
 
-_NOT_NEGATIVE = ("torque_share", "speed_share", "friction_nm", "backlash_rad")
-"""Parts of an effect that may not be negative; shares are at most 1, and that of speed is more than 0."""
+_SMALLEST = float(np.nextafter(0.0, 1.0))
+_BOUNDS = {
+    "torque_share": (0.0, 1.0, "in [0, 1]"), "speed_share": (_SMALLEST, 1.0, "in (0, 1]"),
+    "friction_nm": (0.0, math.inf, ">= 0"), "backlash_rad": (0.0, math.inf, ">= 0"),
+}  # fmt: skip
+"""Bounds of the bounded parts of an effect."""
 
 
 def _check_effect(effect: FaultEffect, name: str, n: int) -> None:
@@ -144,10 +149,7 @@ def _check_effect(effect: FaultEffect, name: str, n: int) -> None:
             continue
         what = f"the {part} of fault kind {name}"
         array = check_numbers(values, (n,), what)
-        if part not in _NOT_NEGATIVE:
-            continue
-        is_share, without_least = part.endswith("share"), part == "speed_share"
-        wrong = array[(array < 0.0) | (is_share & (array > 1.0)) | (without_least & (array == 0.0))]
+        low, high, expected = _BOUNDS.get(part, (-math.inf, math.inf, ""))
+        wrong = array[(array < low) | (array > high)]
         if wrong.size:
-            expected = f"in {'(' if without_least else '['}0, 1]" if is_share else ">= 0"
             raise ConfigError(f"{what} is {wrong[0]:g}; expected {expected}")

@@ -59,11 +59,11 @@ class FaultEffect(NamedTuple):
     reference: FloatArray | None = None
     """Angle that the joints are commanded instead (K,) [rad]; delays of commands follow."""
     shift_rad: FloatArray | None = None
-    """Angle by which the servos' loops aim beside the command (K,) [rad], at once; those of two faults add up."""
+    """Angle from the command to the aim of the servos' loops (K,) [rad], at once; two faults add up."""
     torque_share: FloatArray | None = None
     """Share of the torque that is left (K,), in [0, 1]."""
     speed_share: FloatArray | None = None
-    """Share of the speed limit that is left (K,), in (0, 1]; instead of ``torque_share``, not beside it."""
+    """Share of the speed limit that is left (K,), in (0, 1]; instead of ``torque_share``."""
     powered: NDArray[np.bool_] | None = None
     """True where the actuator has power (K,); the others are free."""
     friction_nm: FloatArray | None = None

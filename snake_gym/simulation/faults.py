@@ -52,18 +52,14 @@ def ends(spread: Spread) -> tuple[float, float]:
 
 
 def check_spreads(settings: Any) -> None:
-    """Raise ValueError for a range whose low end is above its high end."""
+    """Raise ValueError for a range with its low end above its high end."""
     for f in fields(settings):
         value = getattr(settings, f.name)
         named = {f"{f.name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {f.name: value}
         for name, spread in named.items():
-            if (
-                isinstance(spread, tuple)
-                and len(spread) == 2
-                and isinstance(spread[0], float)
-                and spread[0] > spread[1]
-            ):
-                raise ValueError(f"{name} is [{spread[0]:g}, {spread[1]:g}]; expected [low, high] with low <= high")
+            match spread:
+                case (float(low), float(high)) if low > high:
+                    raise ValueError(f"{name} is [{low:g}, {high:g}]; expected [low, high] with low <= high")
 
 
 def draw_spread(spread: Spread, streams: RandomStreams, name: str, count: int, rows: NDArray[np.int64]) -> Any:
@@ -131,8 +127,8 @@ class FaultDistribution(Settings):
                     raise ValueError(f"{self.group}.{name} has joint {joint}; expected {expected}")
             most = self.most_per_joint if name == "events" else 1
             if given and max(given.count(joint) for joint in given) > most:
-                told = "once" if most == 1 else "at most twice"
-                raise ValueError(f"{self.group}.{name} is {given}; expected each joint {told}")
+                expected = "once" if most == 1 else "at most twice"
+                raise ValueError(f"{self.group}.{name} is {given}; expected each joint {expected}")
         if self.n_max > max(n_joints, type(self).n_max):  # the default fits every robot
             raise ValueError(f"{self.group}.n_max is {self.n_max}; expected at most {n_joints} (the robot's joints)")
 

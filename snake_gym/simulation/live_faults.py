@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import fields
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from snake_gym.physics.faults import HEALTHY
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import FAULT_KINDS
-from snake_gym.simulation.faults import FaultConfig, JointFault, ends
+from snake_gym.simulation.faults import FaultConfig, JointFault
 
 
 def break_joint(robot: Robot, world: int, fault: JointFault, command: FloatArray) -> None:
-    """Give a joint of one world this fault, instead of those that it has; ranges give their middle.
+    """Give a joint of one world this fault instead of those it has; ranges give their middle.
 
     ``command`` (J,) [rad]: what the world's servos were commanded last, which is not kept without registered faults.
     Raises ConfigError, with nothing changed, for what the robot cannot have.
@@ -25,21 +25,16 @@ def break_joint(robot: Robot, world: int, fault: JointFault, command: FloatArray
     except ValueError as error:
         raise ConfigError(str(error)) from None
     robot.allow_faults({fault.kind})
-    at, faults = (world, fault.joint - 1), robot.faults
-    onset, duration, strength, offset, period, duty, jitter = (
-        ends(value)[0] if math.isinf(ends(value)[1]) else 0.5 * sum(ends(value))
-        for value in (fault.onset_s, fault.duration_s, fault.strength, fault.offset_rad, fault.period_s, fault.duty,
-                      fault.jitter)
-    )  # fmt: skip
+    at = (world, fault.joint - 1)
+    values = {f.name: float(np.mean(getattr(fault, f.name))) for f in fields(fault)[2:]}
+    values |= {"kind": FAULT_KINDS[fault.kind].code, "memory": 0.0}
+    values["end_s"] = values["onset_s"] + values.pop("duration_s")
     if not robot.has_registered_faults():
         robot.servos.command[world] = command
     robot.servos.misread_rad[at], robot.servos.silent[at] = 0.0, False
     robot.second_faults.kind[at] = HEALTHY
-    for name, value in (
-        ("kind", FAULT_KINDS[fault.kind].code), ("onset_s", onset), ("end_s", onset + duration), ("strength", strength),
-        ("offset_rad", offset), ("period_s", period), ("duty", duty), ("jitter", jitter), ("memory", 0.0),
-    ):  # fmt: skip
-        getattr(faults, name)[at] = value
+    for name, value in values.items():
+        getattr(robot.faults, name)[at] = value
 
 
 def end_faults(robot: Robot, world: int, joints: slice) -> None:

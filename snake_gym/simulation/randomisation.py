@@ -33,11 +33,11 @@ from snake_gym.config.settings import Share
 from snake_gym.physics.state import Patches
 from snake_gym.plugins import choose_registered, is_again
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
-from snake_gym.simulation.disturbances import draw_step
 from snake_gym.simulation.fault_kinds import Law
 from snake_gym.simulation.quantities import QUANTITIES, STEEPEST_RAD, Range
+from snake_gym.simulation.robot_params import chain_params
 from snake_gym.simulation.sensor_errors import SENSED, SensorErrors
-from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
+from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 
 Rows = NDArray[np.int64]
@@ -143,10 +143,6 @@ class RandomisationConfig(Settings):
         given, nominal = getattr(self, name), QUANTITIES[name].nominal
         return nominal if given is None else min(given.low, nominal)
 
-    def longest_link(self) -> float:
-        """Return the largest factor of a link's length."""
-        return self.highest("link_length")
-
     def check_robot(self, spec: RobotSpec) -> None:
         """Raise ConfigError for what this robot does not have, or cannot have at the end of a range."""
         for name in self.ranges:
@@ -235,7 +231,7 @@ def lay_out(config: RandomisationConfig, spec: Any) -> Columns:
 
 
 class DrawnQuantities:
-    """What varies in W worlds, drawn for each episode and told in infos; a subclass writes it to its robots.
+    """What varies in W worlds, drawn for each episode and shown in infos; a subclass writes it to its robots.
 
     ``params``: those of one nominal robot, arrays (1, ...).
     """
@@ -392,12 +388,11 @@ class Randomisation(DrawnQuantities):
         """Set what differs from control step to control step: delays of commands, and pushes."""
         if not self._steps_differ:
             return
-        streams = self._step_streams
-        jitter_s = np.ascontiguousarray(self["command_jitter_s"])
-        draw_step(
-            streams.key, streams.counter, self._least_delay_s, jitter_s, self._delay_s, self._push_chance,
-            self._push_acc, self._base_acc, self.robot.params.body_acc,
-        )  # fmt: skip
+        late, pushed, where = self._step_streams.uniform(3).T
+        self._delay_s[:] = self._least_delay_s + self["command_jitter_s"] * late
+        push, angle = np.where(pushed < self._push_chance, self._push_acc, 0.0), 2.0 * np.pi * where
+        along = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        self.robot.params.body_acc[:] = self._base_acc + push[:, None] * along
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything that later steps depend on, by name: the arrays themselves."""

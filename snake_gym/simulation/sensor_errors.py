@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.physics.faults import SLACK_S
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.simulation.disturbances import read_chains, settle_poses
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from snake_gym.simulation.streams import RandomStreams
+from snake_gym.simulation.streams import RandomStreams, nearly_normal, to_unit
 
 if TYPE_CHECKING:
     from snake_gym.simulation.randomisation import DrawnQuantities
@@ -41,7 +41,7 @@ class SensorErrors:
         is_late = any(name in config.ranges for name in SENSED[:4])
         depth = math.ceil(longest / self._dt_s) + 2 if is_late else 0
         self.past: FloatArray = np.zeros((n_worlds, depth, n_read))
-        """Last readings without noise and bias (W, D, 2 J + 3), a ring (``disturbances``)."""
+        """Last readings without noise and bias (W, D, 2 J + 3), a ring: angles, rates, x, y, heading."""
         self.newest: NDArray[np.int64] = np.zeros(n_worlds, np.int64)
         """Place of the present readings in it (W,)."""
         self._fresh = np.ones(n_worlds, bool)
@@ -86,24 +86,36 @@ class SensorErrors:
 
     def read(self, robot: SimulatedRobot, rows: Any) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return joint angles, joint rates (M, J), head positions (M, 2) and angles (M,) as read in worlds ``rows``."""
-        state, ids = robot.state, self._ids[rows]
-        seen, self._chance = np.empty((ids.size, self._bias.shape[1])), np.empty(ids.size)
-        head_angle = state.link_angle[:, -1].copy()  # contiguous, as with one world: no second kernel is compiled
-        read_chains(
-            ids, robot.servo_angle(), robot.servo_rate(), head_angle, state.head_xy, self.past, self.newest,
-            self._fresh, self._delay, self._jitter, self._noise, self._bias, self.streams.key,
-            self.streams.counter, seen, self._chance,
-        )  # fmt: skip
-        n_joints = robot.spec.n_joints
+        state, ids, n_joints = robot.state, self._ids[rows], robot.spec.n_joints
+        bits = self.streams.bits(3 + self._bias.shape[1], ids)
+        u = to_unit(bits[:, :3])
+        self._chance = u[:, 2]
+        parts = (robot.servo_angle(), robot.servo_rate(), state.head_xy, state.link_angle[:, -1:])
+        seen = np.concatenate([part[ids] for part in parts], axis=1)
+        if (depth := self.past.shape[1]) > 0:
+            newest = self.newest[ids] = (self.newest[ids] + 1) % depth
+            self.past[ids[self._fresh[ids]]] = seen[self._fresh[ids], None]  # it was always so
+            self.past[ids, newest] = seen
+            for k, columns in enumerate((slice(0, 2 * n_joints), slice(2 * n_joints, None))):
+                late = self._delay[ids, k] + self._jitter[ids, k] * u[:, k]
+                whole = np.floor(late).astype(np.int64)
+                later, earlier = (self.past[ids, (newest - whole - n) % depth, columns] for n in (0, 1))
+                seen[:, columns] = later + (late - whole)[:, None] * (earlier - later)
+        self._fresh[ids] = False
+        noise = np.repeat(self._noise[ids], (n_joints, n_joints, 2, 1), axis=1)
+        seen = seen + noise * nearly_normal(bits[:, 3:]) + self._bias[ids]
         return seen[:, :n_joints], seen[:, n_joints:-3], seen[:, -3:-1], seen[:, -1]
 
     def settle(self, sample: Measurement, robot: SimulatedRobot, rows: Any) -> Measurement:
         """Return the sample of the worlds ``rows`` with the last valid pose where it is lost, and with the centre."""
-        ids = self._ids[rows]
-        pose, centre = np.column_stack([sample.head_xy_w, sample.head_angle]), np.empty((ids.size, 2))
-        settle_poses(
-            ids, np.ascontiguousarray(sample.joint_angle), pose, robot.state.time_s, self._chance,
-            self._loss_chance, self._outage_s, self.lost_until_s, self.held_pose, robot.nominal_weights,
-            sample.pose_valid, centre,
-        )  # fmt: skip
-        return sample._replace(head_xy_w=pose[:, :2], head_angle=pose[:, 2], centre_xy_w=centre)
+        ids, time_s = self._ids[rows], robot.state.time_s[rows]
+        now = time_s + SLACK_S
+        loses = (self._chance < self._loss_chance[ids]) & (time_s > 0.0) & (now >= self.lost_until_s[ids])
+        self.lost_until_s[ids] = np.where(loses, time_s + self._outage_s[ids], self.lost_until_s[ids])
+        valid = now >= self.lost_until_s[ids]
+        pose = np.column_stack([sample.head_xy_w, sample.head_angle])
+        pose = self.held_pose[ids] = np.where(valid[:, None], pose, self.held_pose[ids])
+        theta = np.cumsum(np.column_stack([pose[:, 2], sample.joint_angle[:, ::-1]]), axis=1)
+        along = np.stack([np.cos(theta), np.sin(theta)], axis=2) * robot.nominal_weights[::-1, None]
+        centre = np.cumsum(np.concatenate([pose[:, None, :2], along], axis=1), axis=1)[:, -1]
+        return sample._replace(head_xy_w=pose[:, :2], head_angle=pose[:, 2], pose_valid=valid, centre_xy_w=centre)

@@ -3,8 +3,8 @@
 Encoders tell joint angles and rates, a pose source the head link's. The centre of mass is not sensed: it is worked out
 from the measured head pose and joint angles with the nominal geometry, as on the real robot.
 
-Encoders that fail are dead (the reading stays what it was), biased or noisy. Only the reading fails, as on a bus whose
-servo regulates by a sensor of its own: the joint moves as commanded, what the policy or controller is told is wrong.
+Encoders that fail are dead (the reading stays what it was), biased or noisy. Only the reading fails, as with servos
+that regulate by a sensor of their own: the joint moves as commanded, what the policy or controller sees is wrong.
 Faults of the servo itself (``faults``: slipped, misread, silent) are in what encoders are given to read.
 
 Contact: each link feels the force of the obstacles on it, in its own frame (x along the link, y to its left), averaged
@@ -116,7 +116,7 @@ class ContactSensorConfig(Settings):
     """Larger forces read as this."""
 
     def check(self) -> None:
-        """Raise ValueError where no force would be told."""
+        """Raise ValueError where every force would read as 0."""
         if self.limit_n <= self.threshold_n:
             raise ValueError(f"limit_n is {self.limit_n:g}; expected > threshold_n {self.threshold_n:g}")
 
@@ -251,17 +251,16 @@ def measure(
     ``encoders`` holds the encoder faults of the present episodes; None: all encoders are good. ``errors`` are those
     that vary from episode to episode; None: there are none.
     """
-    state, n_joints, reads_truly = robot.state, robot.spec.n_joints, robot.reads_truly()
+    state, n_joints = robot.state, robot.spec.n_joints
     if errors is None:
-        angle = (robot.joint_angle() if reads_truly else robot.servo_angle())[rows]
-        rate = (robot.joint_rate() if reads_truly else robot.servo_rate())[rows]
+        angle, rate = robot.servo_angle()[rows], robot.servo_rate()[rows]
         head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
     else:
         angle, rate, head_xy, head_angle = errors.read(robot, rows)
     valid = np.ones(head_angle.size, dtype=bool)
     are_good = errors is None and robot.nominal_bodies and config.is_perfect
     are_good = are_good and (encoders is None or not encoders.config.any)
-    if are_good and reads_truly:
+    if are_good and robot.reads_truly():
         return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy[rows].copy())
     if not config.is_perfect:
         noise = streams.normal(2 * n_joints + 3, rows)

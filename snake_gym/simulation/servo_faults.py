@@ -22,7 +22,7 @@ COOL = 0.5
 
 
 def lacks_torque_limit(spec: RobotSpec) -> str:
-    """Return what the robot lacks for a fault whose strength is a share of the torque limit."""
+    """Return what the robot lacks for a fault with a share of the torque limit as its strength."""
     return "" if np.isfinite(spec.joints("actuator.torque_limit_nm")).all() else "torque limit"
 
 

@@ -8,7 +8,7 @@ Joint i of the robot is servo i of the bus, angles in the robot's own sense.
   hold for the voltage of the motors, so that the speed at which a motor loses its torque falls with them.
 - Speed limits are the smaller of the servo's and the actuator's.
 - Links that run into each other stop there, at rest, and the joints between them stay blocked until their servos are
-  told to move apart. The physics itself lets links pass through each other.
+  commanded to move apart. The physics itself lets links pass through each other.
 - Time passes in steps of the physics; the remainder is kept for the next call. So an emulated robot and a simulated one
   that get the same targets at the same times move the same, except for the second order of the integrator, which begins
   anew with every call.

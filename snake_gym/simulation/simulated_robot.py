@@ -7,7 +7,6 @@ same instructions at any place in a block: results do not depend on the number o
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,16 +18,12 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError, choose
 from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
-from snake_gym.physics.actuators import ACTUATOR_CODES
 from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
-from snake_gym.physics.friction import AXES_CODES
-from snake_gym.physics.integrate import INTEGRATOR_CODES, Laws, accelerate_worlds, step_worlds
-from snake_gym.physics.muscles import MuscleParams
+from snake_gym.physics.integrate import INTEGRATOR_CODES, accelerate_worlds, step_worlds
 from snake_gym.physics.simd import LANES
 from snake_gym.physics.state import (
     ChainParams,
     ChainState,
-    ContactParams,
     FaultState,
     LateCommands,
     Obstacles,
@@ -41,153 +36,18 @@ from snake_gym.physics.state import (
 )  # fmt: skip
 from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, weigh_directions
 from snake_gym.robot.protocol import Robot
-from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
-from snake_gym.simulation.disturbances import pass_time, queue_commands
+from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.simulation.command_delays import CommandDelay, VaryingDelay
 from snake_gym.simulation.fault_effects import LAST_KERNEL_CODE, ServoState, apply_effects, quiet_servos
 from snake_gym.simulation.fault_kinds import FAULT_KINDS, Law, name_of_code
+from snake_gym.simulation.robot_params import chain_params, needed_laws
 
 _OFF = {"backward": 1.0, "torque_limit": np.inf, "stop": np.inf, "no_load_speed": np.inf}
 """Parameters that mean no law, where that is not 0."""
 _MIN_WORLDS_PER_THREAD = 2 * LANES
 _POOLS: dict[int, ThreadPoolExecutor] = {}
-_WHOLE = 1e-9
 _DEEPEST_START_M = 1e-4
 """Overlap with an obstacle [m] with which a robot may begin."""
-
-
-def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
-    """Return the parameters of ``n_worlds`` identical nominal robots."""
-
-    def rows(values: FloatArray) -> FloatArray:
-        return np.array(np.broadcast_to(values, (n_worlds, values.size)), order="C")  # also one row a writable copy
-
-    return ChainParams(
-        mass=rows(spec.links("link_mass_kg")),
-        inertia=rows(spec.inertia()),
-        half_length=rows(spec.links("link_half_length_m")),
-        ahead=np.zeros((n_worlds, spec.n_links)),
-        c_t=rows(spec.links("friction.tangential_ns_m")),
-        c_n=rows(spec.links("friction.normal_ns_m")),
-        c_r=rows(spec.links("friction.rotational_nms_rad")),
-        coulomb_t=rows(spec.coulomb_force("tangential")),
-        coulomb_n=rows(spec.coulomb_force("normal")),
-        coulomb_r=rows(spec.links("friction.rotational_coulomb_nm")),
-        backward=rows(spec.links("friction.backward")),
-        radius=rows(spec.links("link_radius_m")),
-        body_acc=rows(spec.body_acceleration),
-        kp=rows(spec.joints("actuator.kp")),
-        kd=rows(spec.joints("actuator.kd")),
-        torque_limit=rows(spec.joints("actuator.torque_limit_nm")),
-        speed_limit=rows(spec.joints("actuator.speed_limit_rad_s")),
-        free_damping=rows(spec.joints("free_joint_damping_nms_rad")),
-        stop=rows(spec.joints("joint_stop_rad")),
-        dead_band=rows(spec.joints("actuator.dead_band_rad")),
-        play=rows(0.5 * spec.joints("actuator.backlash_rad")),
-        no_load_speed=rows(spec.joints("actuator.no_load_speed_rad_s")),
-        joint_friction=rows(spec.joints("joint_friction_nm")),
-        sag_per_nm=rows(spec.supply_sag_per_nm()),
-    )
-
-
-def muscle_params(spec: MuscleSpec) -> MuscleParams:
-    a, b = spec.force_coefficients
-    return MuscleParams(
-        spec.attachment_m, spec.half_width_m, spec.rest_length_m, math.pi * spec.radius_m**2, a, b,
-        spec.max_pressure_pa, spec.base_pressure_pa, spec.pressure_lag_s, spec.damping_nms_rad,
-    )  # fmt: skip
-
-
-def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
-    """Return the laws that a robot's steps have to apply."""
-    contact = spec.contact
-    return Laws(
-        kind=ACTUATOR_CODES[spec.actuator.kind],
-        limits=bool(np.isfinite(spec.joints("actuator.torque_limit_nm")).any()),
-        stops=bool(np.isfinite(spec.joints("joint_stop_rad")).any()),
-        joint_friction=bool(spec.joints("joint_friction_nm").any()),
-        one_way=spec.has_one_way_friction,
-        coulomb=spec.has_coulomb_friction,
-        axes=AXES_CODES[spec.friction.coulomb_axes],
-        imperfect=bool(spec.actuator.imperfections),
-        muscle=muscle_params(spec.actuator.muscle),
-        obstacles=obstacles,
-        contact=ContactParams(
-            contact.model == "rigid", contact.stiffness_n_m, spec.contact_damping_ns_m, contact.restitution,
-            contact.friction_ns_m, contact.friction_coulomb,
-        ),
-        late=False,
-        servo_faults=False,
-        patches=False,
-    )  # fmt: skip
-
-
-class CommandDelay:
-    """Delay of the commands of W robots to J joints: the time of host, bus and servo between command and torque.
-
-    A command acts from ``delay_s`` after the beginning of its control step; until then earlier commands act. In the
-    physics step in which the command changes, both are mixed by their shares of its time, so that a delay need not be
-    a whole number of steps.
-    """
-
-    def __init__(self, delay_s: float, sim_dt_s: float, n_substeps: int, n_worlds: int, n_joints: int) -> None:
-        whole, rest = divmod(delay_s / sim_dt_s + _WHOLE, n_substeps)
-        self.n_substeps = n_substeps
-        self._n_old = int(rest)
-        self._share_old = 0.0 if rest - self._n_old < 2.0 * _WHOLE else rest - self._n_old
-        self.waiting: FloatArray = np.zeros((n_worlds, int(whole) + 1, n_joints))
-        """Last commands (W, D, J) [rad], newest first."""
-
-    def begin(self, joint_angle: FloatArray, rows: Any) -> None:
-        """Set all commands of the robots ``rows`` to ``joint_angle`` (M, J) [rad], where they rest."""
-        self.waiting[rows] = joint_angle[:, None, :]
-
-    def pass_on(self, reference: FloatArray, rows: Any) -> list[tuple[FloatArray, int]]:
-        """Take the commands of this control step (W, J); return pairs of aims (W, J) and numbers of physics steps."""
-        queue = np.concatenate([reference[:, None, :], self.waiting], axis=1)
-        self.waiting[rows] = queue[rows, :-1]
-        new, old = queue[:, -2].copy(), queue[:, -1].copy()
-        parts = [(old, self._n_old)]
-        n_mixed = int(self._share_old > 0.0)
-        if n_mixed:
-            parts.append((self._share_old * old + (1.0 - self._share_old) * new, 1))
-        parts.append((new, self.n_substeps - self._n_old - n_mixed))
-        return [(aim, n) for aim, n in parts if n > 0]
-
-
-class VaryingDelay:
-    """Delay of the commands of W robots to J joints that differs from robot to robot and from command to command.
-
-    It is rounded to whole physics steps. No command overtakes an earlier one: it acts when that does, or later.
-    """
-
-    def __init__(self, longest_s: float, sim_dt_s: float, n_substeps: int, n_worlds: int, n_joints: int) -> None:
-        self.n_substeps = n_substeps
-        self._sim_dt_s = sim_dt_s
-        depth = math.ceil(longest_s / (sim_dt_s * n_substeps) - _WHOLE) + 2
-        self.delay_s: FloatArray = np.zeros(n_worlds)
-        """Delay of the next command (W,) [s], at most ``longest_s``."""
-        self.waiting: FloatArray = np.zeros((n_worlds, depth, n_joints))
-        """Last commands (W, D, J) [rad], oldest first."""
-        self.due: NDArray[np.int64] = np.zeros((n_worlds, depth), np.int64)
-        """Physics steps until they begin to act (W, D); 0: they act, or later ones do."""
-
-    def begin(self, joint_angle: FloatArray, rows: Any) -> None:
-        """Set all commands of the robots ``rows`` to ``joint_angle`` (M, J) [rad], where they rest."""
-        self.waiting[rows] = joint_angle[:, None, :]
-        self.due[rows] = 0
-
-    def pass_on(self, reference: FloatArray, ids: NDArray[np.int64]) -> tuple[FloatArray, LateCommands]:
-        """Take the commands of this control step (W, J); return the aims at its begin (W, J) and the later ones.
-
-        After it, ``end`` has to be called.
-        """
-        aim = np.zeros_like(reference)
-        queue_commands(ids, reference, self.delay_s, self._sim_dt_s, self.waiting, self.due, aim)
-        return aim, LateCommands(self.waiting, self.due)
-
-    def end(self, ids: NDArray[np.int64]) -> None:
-        """Let the time of the control step pass for the robots ``ids``."""
-        pass_time(ids, self.n_substeps, self.due)
 
 
 class SimulatedRobot(Robot):
@@ -233,7 +93,7 @@ class SimulatedRobot(Robot):
         """Further faults, of joints that have two."""
         self.servos: ServoState = quiet_servos(n_worlds, spec.n_joints)
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
-        self._laws = joint_and_ground_laws(spec, obstacles is not None)
+        self._laws = needed_laws(spec, obstacles is not None)
         self._method = INTEGRATOR_CODES[spec.integrator]
         self._all = np.arange(n_worlds)
         self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
@@ -379,7 +239,7 @@ class SimulatedRobot(Robot):
     def servo_angle(self) -> FloatArray:
         """Return the joint angles as the servos' own encoders read them (W, J) [rad].
 
-        They are beside the truth where the horn of a servo has slipped, behind its encoder, or the encoder errs.
+        They are wrong where the horn of a servo has slipped, behind its encoder, or the encoder errs.
         """
         angle = self.joint_angle()
         return angle if self.reads_truly() else angle - self.state.slip_rad + self.servos.misread_rad
@@ -475,7 +335,6 @@ class SimulatedRobot(Robot):
             if shift is not None:
                 aim, later = aim + shift, later._replace(aim=later.aim + shift[:, None, :])
             self._advance(ids, n_substeps, params, faults, later, aim, feedforward)
-            self.varying_delay.end(ids)
         else:
             parts = [(reference, n_substeps)] if self.delay is None else self.delay.pass_on(reference, ids)
             for aim, n_steps in parts:

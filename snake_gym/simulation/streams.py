@@ -6,6 +6,7 @@ episode). Draws of one purpose do not change another: a scenario depends on the 
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import Any
 
@@ -16,6 +17,20 @@ from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
 from snake_gym.robot.spec import FloatArray
 
 UIntArray = NDArray[np.uint64]
+_SCALE = 1.0 / math.sqrt(4.0 * (65536.0**2 - 1.0) / 12.0)
+"""Inverse of the standard deviation of a sum of four 16-bit numbers."""
+
+
+def to_unit(bits: UIntArray) -> FloatArray:
+    """Return numbers in [0, 1) from 64-bit ones."""
+    return (bits >> np.uint64(11)).astype(np.float64) * TO_UNIT
+
+
+def nearly_normal(bits: UIntArray) -> FloatArray:
+    """Return numbers of mean 0 and variance 1: sums of the four 16-bit parts of each number, at most 3.5 in size."""
+    parts = [(bits >> np.uint64(16 * n)) & np.uint64(0xFFFF) for n in range(4)]
+    total: FloatArray = np.asarray(np.sum(parts, axis=0, dtype=np.uint64), np.float64)
+    return (total - 2.0 * 65535.0) * _SCALE
 
 
 class RandomStreams:
@@ -44,13 +59,17 @@ class RandomStreams:
         """Return the arrays that later numbers depend on, not copies, by names that begin with ``name``."""
         return {f"{name}/key": self.key, f"{name}/counter": self.counter}
 
-    def uniform(self, count: int, rows: Any = slice(None)) -> FloatArray:
-        """Return the next ``count`` numbers in [0, 1) of each stream of ``rows``: (M, count)."""
+    def bits(self, count: int, rows: Any = slice(None)) -> UIntArray:
+        """Return the next ``count`` 64-bit numbers of each stream of ``rows``: (M, count)."""
         with np.errstate(over="ignore"):
             steps = self.counter[rows][:, None] + np.arange(1, count + 1, dtype=np.uint64)
             bits = mix(self.key[rows][:, None] + steps * GOLDEN)
         self.counter[rows] += np.uint64(count)
-        return (bits >> np.uint64(11)).astype(np.float64) * TO_UNIT
+        return bits
+
+    def uniform(self, count: int, rows: Any = slice(None)) -> FloatArray:
+        """Return the next ``count`` numbers in [0, 1) of each stream of ``rows``: (M, count)."""
+        return to_unit(self.bits(count, rows))
 
     def normal(self, count: int, rows: Any = slice(None)) -> FloatArray:
         """Return the next ``count`` standard normal numbers of each stream of ``rows``: (M, count) (Box-Muller)."""

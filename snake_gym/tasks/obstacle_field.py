@@ -172,7 +172,7 @@ class ObstacleField(Task):
         self._makers, self._spec = {field: self.maker}, spec
         half_length, radius = spec.links("link_half_length_m").max(), spec.links("link_radius_m").max()
         skin = float(half_length)
-        self._grid_reach_m = float(config.randomisation.longest_link() * half_length + radius) + skin
+        self._grid_reach_m = float(config.randomisation.highest("link_length") * half_length + radius) + skin
         bounds = self.maker.bounds
         for level in range(_LEVELS):  # room for the easiest fields that there are
             with suppress(ConfigError):

@@ -325,6 +325,7 @@ def test_a_task_gives_finite_terms_and_signals(old: str, new: str, message: str,
     ("effect", "message"),
     [
         ({"torque_share": [0.5] * 2, "speed_share": [0.5] * 2}, "expected one of them"),
+        ({"speed_share": [0.5] * 2}, "resilient has no speed limit to lower"),
         ({"reference": [np.nan] * 2}, "the reference of fault kind odd is nan"),
         ({"torque_share": [0.5, 5.0]}, r"the torque_share of fault kind odd is 5; expected in \[0, 1\]"),
         ({"speed_share": [0.5, 0.0]}, r"the speed_share of fault kind odd is 0; expected in \(0, 1\]"),
@@ -332,17 +333,9 @@ def test_a_task_gives_finite_terms_and_signals(old: str, new: str, message: str,
 )
 def test_an_effect_of_a_fault_is_finite_and_its_shares_are_shares(effect: Any, message: str, folder: Path) -> None:
     snake_gym.register_fault_kind("odd")(lambda joints: fault_kinds.FaultEffect(**effect))
-    core = make_waypoints(2, config={"faults": {"events": [{"joint": 3, "kind": "odd"}]}}).core
-    core.reset(np.arange(2))
-    with pytest.raises(ConfigError, match=message):
-        core.step(np.zeros((2, 9)))
-
-
-def test_a_speed_share_needs_a_speed_limit(folder: Path) -> None:
-    snake_gym.register_fault_kind("odd")(lambda joints: fault_kinds.FaultEffect(speed_share=np.full(2, 0.5)))
     core = make_waypoints(2, config={"robot": "resilient", "faults": {"events": [{"joint": 3, "kind": "odd"}]}}).core
     core.reset(np.arange(2))
-    with pytest.raises(ConfigError, match="resilient has no speed limit to lower"):
+    with pytest.raises(ConfigError, match=message):
         core.step(np.zeros((2, 9)))
 
 
@@ -373,19 +366,8 @@ def test_a_policy_of_ones_own_is_evaluated_under_a_fault_of_ones_own(folder: Pat
 def test_the_function_of_the_page_plays_in_the_env_that_is_asked_for(folder: Path) -> None:
     (folder / "env.yaml").write_text("time_limit_s: 2.0\naction: {kind: gait}\n")
     play = ["-m", "snake_gym", "evaluate", "--policy", "steady=steady:make", "--controllers", "none"]
-    run(
-        folder,
-        *play,
-        "--env",
-        "env.yaml",
-        "--episodes",
-        "3",
-        "--set",
-        "resamples=100",
-        "--no-pictures",
-        "--json",
-        "result.json",
-    )
+    short = ["--episodes", "3", "--set", "resamples=100", "--no-pictures", "--json", "result.json"]
+    run(folder, *play, "--env", "env.yaml", *short)
     assert json.loads((folder / "result.json").read_text())["config"]["action"] == {"kind": "gait"}
 
 

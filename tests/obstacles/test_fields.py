@@ -204,18 +204,3 @@ def test_a_wide_robot_gets_as_many_turns_as_there_is_room_for(kind: str) -> None
     walls = [len(maker(kind, clearance_m=c).make(np.random.default_rng(0)).features) for c in (0.15, 0.35)]
     per_turn = 2
     assert 0 < walls[0] - walls[1] <= 2 * per_turn, "one or two turns are left of three"
-
-
-def test_routes_turn_more_with_difficulty() -> None:
-    rng = np.random.default_rng(0)
-    detour: dict[str, list[float]] = {}
-    for kind in RANDOM_KINDS:
-        for d in (0.0, 0.5, 1.0):
-            fields = maker(kind, d)
-            turning = []
-            for _ in range(30):
-                steps = np.diff(fields.make(rng).route, axis=0)
-                angles = np.arctan2(steps[:, 1], steps[:, 0])
-                turning.append(float(np.abs(np.diff(angles)).sum()))
-            detour.setdefault(kind, []).append(float(np.mean(turning)))
-    assert all(a < b < c for a, b, c in detour.values()), detour

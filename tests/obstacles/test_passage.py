@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
-from snake_gym.obstacles.passage import MAX_NODES, count_nodes, find_route, search_space
+from snake_gym.obstacles.passage import count_nodes, find_route, search_space
 from snake_gym.obstacles.shapes import Capsule, Circle, FloatArray, Shape, Wall, distance, features
 from tests.obstacles.test_fields import is_connected, sampled_clearance
 
@@ -88,10 +87,3 @@ def test_a_goal_between_the_nodes_is_reached() -> None:
         goal = (rng.uniform(2.6, 4.4), rng.uniform(-1.3, 1.3))
         route = search(rows, goal)
         assert route is not None and tuple(route[-1]) == goal
-
-
-def test_the_memory_is_limited() -> None:
-    with pytest.raises(ConfigError, match=f"expected at most {MAX_NODES}"):
-        search_space(MAX_NODES + 1)
-    with pytest.raises(ConfigError, match="room for 100 nodes"):
-        find_route(search_space(100), features(Circle(2.0, 0.0, 0.3)), RADIUS_M, STEP_M, START, GOAL, BOX)

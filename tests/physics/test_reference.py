@@ -10,7 +10,8 @@ from snake_gym.physics.reference import Motion, fail, step
 from snake_gym.physics.state import ChainParams
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.simulation.fault_kinds import FAULT_KINDS
-from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
+from snake_gym.simulation.robot_params import chain_params
+from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 DRAWS = {"resilient_servo": {}, "three links": {"n_links": 3}, "weak motors": {"actuator": {"torque_limit_nm": 0.3}}}
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.command_delays import VaryingDelay
 from snake_gym.simulation.servo_plant import RobotPlant
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
@@ -26,9 +27,11 @@ def wave(time_s: float) -> np.ndarray:
     return 0.5 * np.sin(2.0 * time_s - 0.6 * np.arange(N))[None]
 
 
-def crawl(spec: RobotSpec, periods: int = 0, cut: int = 0) -> NDArray[Any]:
-    """Link angles (N,) after 2 s of a wave, commands sent ``periods`` and ``cut`` sub-steps later."""
+def crawl(spec: RobotSpec, periods: int = 0, cut: int = 0, varying_s: float | None = None) -> NDArray[Any]:
+    """Link angles (N,) after 2 s of a wave, commands sent ``periods`` and ``cut`` sub-steps later, or delayed."""
     robot = SimulatedRobot(spec, 1, 1)
+    if varying_s is not None:
+        robot.delay_commands(0.2).delay_s[:] = varying_s
     robot.set_shape(wave(0.0), np.zeros(1), np.zeros((1, 2)))
     for k in range(round(2.0 / spec.control_dt_s)):
         if cut:
@@ -88,3 +91,33 @@ def test_a_plant_whose_commands_may_change_at_any_step_passes_them_on_late_too()
         for plant, lag in zip(plants, (0.0, 0.03), strict=True):
             plant.advance(0.002, wave(max(0.0, 0.002 * k - lag))[0], on, one, 10.0 * one)
     np.testing.assert_allclose(plants[0].joint_angle(), plants[1].joint_angle(), atol=2e-3)
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.04, 0.1, 0.007, 0.033, 0.133])
+def test_a_varying_delay_that_does_not_vary_is_the_constant_one(delay_s: float) -> None:
+    """Bit for bit for whole control steps; else but for the order of the step in which the command changes."""
+    fine = replace(FAST, sim_dt_s=0.001)
+    constant, varying = crawl(late(fine, delay_s)), crawl(fine, varying_s=delay_s)
+    if abs(delay_s / 0.02 - round(delay_s / 0.02)) < 1e-9:
+        np.testing.assert_array_equal(varying, constant)
+    off_by_a_ms = crawl(fine, varying_s=delay_s + 0.001)
+    assert np.abs(varying - constant).max() < 0.1 * np.abs(off_by_a_ms - constant).max()
+
+
+def test_no_command_overtakes_another_and_each_acts_after_its_delay() -> None:
+    delay = VaryingDelay(0.05, 0.001, 20, 1, 1)
+    delay.begin(np.zeros((1, 1)), slice(None))
+    rng = np.random.default_rng(3)
+    sent, acting = [], []
+    for k in range(200):
+        delay.delay_s[:] = rng.uniform(0.0, 0.05)
+        sent.append(20 * k + round(1000.0 * delay.delay_s[0]))
+        aim, later = delay.pass_on(np.array([[k + 1.0]]), np.array([0]))
+        now = np.full(20, aim[0, 0])
+        for step, value in zip(later.step[0], later.aim[0, :, 0], strict=True):
+            if step > 0:
+                now[step:] = value
+        acting += now.tolist()
+    due = np.maximum.accumulate(sent)
+    expected = [np.searchsorted(due, step, side="right") for step in range(len(acting))]
+    np.testing.assert_array_equal(acting, expected)

@@ -56,16 +56,6 @@ def test_a_robot_with_two_joints_loses_two_at_most_by_default() -> None:
     np.testing.assert_allclose(np.bincount((first.kind != HEALTHY).sum(axis=1)) / 4000, 1 / 3, atol=0.03)
 
 
-def test_number_of_failed_joints_and_their_places_are_uniform() -> None:
-    faults = draw(FaultConfig(n_min=1, n_max=3))
-    count = (faults.kind != HEALTHY).sum(axis=1)
-    assert set(count) == {1, 2, 3}
-    share = np.bincount(count, minlength=4)[1:] / 4000
-    np.testing.assert_allclose(share, 1 / 3, atol=0.03)
-    per_joint = (faults.kind != HEALTHY).mean(axis=0)
-    np.testing.assert_allclose(per_joint, 2 / 9, atol=0.03)
-
-
 def test_the_numbers_drawn_by_the_settings_of_v0_have_not_moved() -> None:
     """First world of seed 7, drawn before there were bursts, recoveries and offsets."""
     settings = {"n_max": 4, "kinds": ("locked", "free", "weak"), "onset_max_s": 20.0}

@@ -17,7 +17,8 @@ from snake_gym.config import ConfigError
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLIPPED, SLOW, WEAK
 from snake_gym.physics.state import no_obstacles
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
-from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
+from snake_gym.simulation.robot_params import chain_params
+from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.contact_scenes import one_cell
 
 SERVO = ActuatorSpec(kp=20.0, kd=4.0)

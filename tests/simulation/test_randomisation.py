@@ -15,10 +15,11 @@ from snake_gym.envs import SnakeVectorEnv, WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.measurement import tracked_point
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
-from snake_gym.robot.spec import FrictionSpec, RobotSpec
+from snake_gym.robot.spec import FrictionSpec
 from snake_gym.simulation.quantities import QUANTITIES
 from snake_gym.simulation.randomisation import RandomisationConfig
-from snake_gym.simulation.simulated_robot import SimulatedRobot, VaryingDelay, chain_params
+from snake_gym.simulation.robot_params import chain_params
+from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.envs.spread_ends import spread_ends_at_reset
 from tests.envs.vector_checker import check_vector_env
 from tests.oracles.dense_chain import DenseChain, DenseState
@@ -211,53 +212,6 @@ def test_a_push_makes_a_free_robot_faster_by_what_it_says() -> None:
 
 
 # --- delays and sensors ----------------------------------------------------------------------------------------------
-
-FAST = replace(RESILIENT_SERVO, control_dt_s=0.02, sim_dt_s=0.001)
-
-
-def wave(time_s: float) -> np.ndarray:
-    return 0.5 * np.sin(2.0 * time_s - 0.6 * np.arange(9))[None]
-
-
-def crawl(spec: RobotSpec, delay_s: float = 0.0, longest_s: float = 0.0) -> np.ndarray:
-    robot = SimulatedRobot(spec, 1, 1)
-    if longest_s > 0.0:
-        robot.delay_commands(longest_s).delay_s[:] = delay_s
-    robot.set_shape(wave(0.0), np.zeros(1), np.zeros((1, 2)))
-    for k in range(round(2.0 / spec.control_dt_s)):
-        robot.step(wave(k * spec.control_dt_s))
-    return robot.state.link_angle[0].copy()
-
-
-@pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.04, 0.1, 0.007, 0.033, 0.133])
-def test_a_varying_delay_that_does_not_vary_is_the_constant_one(delay_s: float) -> None:
-    """Bit for bit for whole control steps; else but for the order of the step in which the command changes."""
-    constant = crawl(replace(FAST, actuator=replace(FAST.actuator, delay_s=delay_s)))
-    varying = crawl(FAST, delay_s, 0.2)
-    if abs(delay_s / 0.02 - round(delay_s / 0.02)) < 1e-9:
-        np.testing.assert_array_equal(varying, constant)
-    off_by_a_ms = crawl(FAST, delay_s + 0.001, 0.2)
-    assert np.abs(varying - constant).max() < 0.1 * np.abs(off_by_a_ms - constant).max()
-
-
-def test_no_command_overtakes_another_and_each_acts_after_its_delay() -> None:
-    delay = VaryingDelay(0.05, 0.001, 20, 1, 1)
-    delay.begin(np.zeros((1, 1)), slice(None))
-    rng = np.random.default_rng(3)
-    sent, acting = [], []
-    for k in range(200):
-        delay.delay_s[:] = rng.uniform(0.0, 0.05)
-        sent.append(20 * k + round(1000.0 * delay.delay_s[0]))
-        aim, later = delay.pass_on(np.array([[k + 1.0]]), np.array([0]))
-        now = np.full(20, aim[0, 0])
-        for step, value in zip(later.step[0], later.aim[0, :, 0], strict=True):
-            if step > 0:
-                now[step:] = value
-        acting += now.tolist()
-        delay.end(np.array([0]))
-    due = np.maximum.accumulate(sent)
-    expected = [np.searchsorted(due, step, side="right") for step in range(len(acting))]
-    np.testing.assert_array_equal(acting, expected)
 
 
 def test_late_encoders_and_poses_say_what_was() -> None:

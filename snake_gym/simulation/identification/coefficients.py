@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.config import ConfigError, Settings, check_order
+from snake_gym.config import Settings, check_order
 from snake_gym.config.settings import Positive
 from snake_gym.robot.spec import RobotSpec
 
@@ -37,53 +37,23 @@ class Coefficient(Settings):
     places: tuple[Place, ...]
 
     def check(self) -> None:
-        try:
-            check_order(self, "low", "start", "high")
-        except ValueError as error:
-            raise ConfigError(f"{self.name}: {error}") from error
-        if not self.places:
-            raise ConfigError(f"{self.name} stands nowhere; expected at least one place")
+        check_order(self, "low", "start", "high")
 
 
 def with_values(spec: RobotSpec, coefficients: Sequence[Coefficient], values: Sequence[float]) -> RobotSpec:
-    """``spec`` with the coefficients set to ``values``, one each."""
+    """Return ``spec`` with the coefficients set to ``values``, one each."""
     for coefficient, value in zip(coefficients, values, strict=True):
         for place in coefficient.places:
             new: Any = float(value)
             if place.members is not None:
-                old = np.asarray(_value(spec, place), dtype=np.float64)
-                row = np.broadcast_to(old, (_size(spec, place),)).copy()
+                is_of_links = place.path.startswith(("friction.", "link_"))
+                row = (spec.links(place.path) if is_of_links else spec.joints(place.path)).copy()
                 row[np.array(place.members) - 1] = value
                 new = tuple(row.tolist())
             spec = _replaced(spec, place.path.split("."), new)
     return spec
 
 
-def check_places(spec: RobotSpec, coefficients: Sequence[Coefficient]) -> None:
-    """Raise ConfigError unless every coefficient stands in a number of ``spec``."""
-    for name, place in ((coefficient.name, place) for coefficient in coefficients for place in coefficient.places):
-        old = _value(spec, place)
-        if not isinstance(old, float | int | tuple) or isinstance(old, bool):
-            raise ConfigError(f"{name}: robot.{place.path} is {old!r}; expected a field with numbers")
-        size = _size(spec, place)
-        if place.members is not None and not (place.members and all(1 <= one <= size for one in place.members)):
-            raise ConfigError(f"{name}: members are {place.members}; expected 1 to {size}")
-
-
-def _value(spec: RobotSpec, place: Place) -> Any:
-    value: Any = spec
-    for name in place.path.split("."):
-        if not hasattr(value, name):
-            raise ConfigError(f"robot.{place.path} is no field of a robot")
-        value = getattr(value, name)
-    return value
-
-
 def _replaced(holder: Any, path: Sequence[str], value: Any) -> Any:
     name, *rest = path
     return replace(holder, **{name: _replaced(getattr(holder, name), rest, value) if rest else value})
-
-
-def _size(spec: RobotSpec, place: Place) -> int:
-    per_joint = place.path.startswith("actuator.") or place.path in ("joint_stop_rad", "free_joint_damping_nms_rad")
-    return spec.n_joints if per_joint else spec.n_links

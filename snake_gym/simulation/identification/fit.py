@@ -90,19 +90,14 @@ def identify(
 
     Args:
         logs: runs of one robot, one control period; several gaits and speeds, so that Coulomb and viscous parts
-            differ, and a run with each joint fault whose coefficient is looked for.
+            differ, and a run with each joint fault that has a coefficient.
         noise: weights of the residuals (least squares).
         delay_start_s: where the search for the delay begins [s] (least squares); None: the delay is that of ``spec``.
 
     Raises:
-        ConfigError: logs or coefficients that do not fit the robot, unknown method.
+        ConfigError: logs that do not fit the robot, unknown method.
     """
     choose(method, get_args(Method), "method")
-    names = [coefficient.name for coefficient in coefficients]
-    if not names or len(set(names)) != len(names):
-        raise ConfigError(f"coefficients are {names}; expected at least one, each once")
-    if method == "avs" and delay_start_s is not None:
-        raise ConfigError(f"delay_start_s is {delay_start_s:g}; expected None: avs does not look for a delay")
     begin, replay = time.perf_counter(), Replay(logs, spec, coefficients)
     if method == "least_squares":
         return _least_squares(replay, spec, noise or SensorNoise(), delay_start_s, begin)
@@ -133,26 +128,24 @@ def _least_squares(
     logs, coefficients, seeks_delay = replay.logs, replay.coefficients, delay_start_s is not None
     n, residuals = len(coefficients), Residuals(logs, noise)
 
-    def delay_of(x: FloatArray) -> float:
-        return max(float(x[n]) * _DELAY_SCALE_S, 0.0)
+    def late_spec(x: FloatArray) -> RobotSpec:
+        return with_delay(spec, max(float(x[n]) * _DELAY_SCALE_S, 0.0)) if seeks_delay else spec
 
-    def replay_with(delay_s: float) -> Replay:
-        return Replay(logs, with_delay(spec, delay_s), coefficients)
-
-    def predict(logarithms: FloatArray, played: Replay) -> FloatArray:
-        return residuals.of(played.predict(np.exp(logarithms)))
+    def predict(logarithms: FloatArray, late: RobotSpec) -> FloatArray:
+        return residuals.of(Replay(logs, late, coefficients).predict(np.exp(logarithms)))
 
     def evaluate(x: FloatArray) -> FloatArray:
-        return predict(x[None, :n], replay_with(delay_of(x)) if seeks_delay else replay)[0]
+        return predict(x[None, :n], late_spec(x))[0]
 
     def jacobian(x: FloatArray) -> FloatArray:
-        width, played = _DIFFERENCE * np.eye(n), replay_with(delay_of(x)) if seeks_delay else replay
-        both = predict(np.concatenate([x[:n] + width, x[:n] - width]), played)
+        width = _DIFFERENCE * np.eye(n)
+        both = predict(np.concatenate([x[:n] + width, x[:n] - width]), late_spec(x))
         slope = (both[:n] - both[n:]).T / (2.0 * _DIFFERENCE)
         if not seeks_delay:
             return slope
-        low, high = max(delay_of(x) - _DELAY_DIFFERENCE_S, 0.0), delay_of(x) + _DELAY_DIFFERENCE_S
-        ends = [predict(x[None, :n], replay_with(one))[0] for one in (low, high)]
+        delay_s = late_spec(x).actuator.delay_s
+        low, high = max(delay_s - _DELAY_DIFFERENCE_S, 0.0), delay_s + _DELAY_DIFFERENCE_S
+        ends = [predict(x[None, :n], with_delay(spec, one))[0] for one in (low, high)]
         return np.column_stack([slope, (ends[1] - ends[0]) / (high - low) * _DELAY_SCALE_S])
 
     start, low, high = (np.log(values) for values in bounds(coefficients))
@@ -164,7 +157,7 @@ def _least_squares(
         max_nfev=30 if seeks_delay else 50,
     )  # fmt: skip
     std = jackknife_std(result.jac, result.fun, residuals.stretches)
-    late = with_delay(spec, delay_of(result.x)) if seeks_delay else spec
+    late = late_spec(result.x)
     found = _report(late, Replay(logs, late, coefficients), np.exp(result.x[:n]), begin)
     return replace(
         found,

@@ -1,4 +1,4 @@
-"""Logs of simulated runs, to try an identification on a robot whose coefficients are known."""
+"""Logs of simulated runs, to try an identification on a robot with known coefficients."""
 
 from __future__ import annotations
 

@@ -17,9 +17,10 @@ from snake_gym.config import ConfigError
 from snake_gym.physics.faults import FREE
 from snake_gym.physics.state import ChainParams
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.simulation.identification.coefficients import Coefficient, check_places, with_values
+from snake_gym.simulation.identification.coefficients import Coefficient, with_values
 from snake_gym.simulation.identification.run_log import RunLog
-from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
+from snake_gym.simulation.robot_params import chain_params
+from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 
 class Prediction(NamedTuple):
@@ -43,12 +44,8 @@ class Replay:
     """
 
     def __init__(self, logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient]) -> None:
-        if not logs:
-            raise ConfigError("there is no log; expected at least one")
-        check_places(spec, coefficients)
         for log in logs:
-            if log.reference_rad.shape[1] != spec.n_joints:
-                had = log.reference_rad.shape[1]
+            if (had := log.reference_rad.shape[1]) != spec.n_joints:
                 raise ConfigError(f"the log has {had} joints; expected {spec.n_joints} ({spec.name})")
             if log.period_s != logs[0].period_s:
                 raise ConfigError(f"log: period_s is {log.period_s:g}; expected {logs[0].period_s:g} as in the others")
