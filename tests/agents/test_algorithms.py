@@ -28,9 +28,3 @@ def test_action_noise_comes_from_its_standard_deviation() -> None:
     model = make_model({"name": "TD3", "action_noise_std": 0.2}, Sb3VecEnv(CopyEnv(2)), seed=0)
     assert model.action_noise is not None
     assert model.action_noise._sigma.tolist() == [0.2, 0.2]  # type: ignore[attr-defined]
-
-
-def test_words_nulls_and_schedules_to_zero_are_taken() -> None:
-    assert find_algorithm({"name": "SAC", "target_entropy": -3})[1]["target_entropy"] == -3.0
-    find_algorithm({"name": "SAC", "ent_coef": "auto_0.1", "gradient_steps": -1})
-    find_algorithm({"name": "PPO", "learning_rate": {"start": 1e-3}, "clip_range_vf": None, "target_kl": None})

@@ -13,8 +13,7 @@ import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.robot.presets import PRESETS
-from tests.envs.spread_ends import spread_ends_at_reset
-from tests.envs.vector_checker import assert_same, check_vector_env, draw_actions
+from tests.envs.vector_checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
 from tests.tasks_of_robots import PLANAR_TASKS, SPATIAL_TASKS
 
 AMONG_OBSTACLES = ("SnakeGym/ObstacleField-v0", "SnakeGym/Escape-v0")
@@ -69,9 +68,11 @@ def assert_told(ours: dict[str, Any], theirs: dict[str, Any], rows: np.ndarray, 
         np.testing.assert_array_equal(ours[name][rows], theirs[name][rows], err_msg=f"{what}: {name}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", AutoresetMode)
-@every
+@pytest.mark.parametrize(
+    ("env_id", "robot"),
+    [pair if pair == EVERY[0] else pytest.param(*pair, marks=pytest.mark.slow) for pair in EVERY],
+)
 def test_the_vector_env_does_what_gymnasium_s_does_with_single_envs(
     env_id: str, robot: str, mode: AutoresetMode
 ) -> None:

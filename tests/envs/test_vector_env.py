@@ -10,8 +10,7 @@ from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv, make_waypoints
 from snake_gym.interface.observations import FURTHER
 from snake_gym.simulation.fault_kinds import kinds_of
-from tests.envs.spread_ends import spread_ends_at_reset
-from tests.envs.vector_checker import assert_same, check_vector_env, draw_actions
+from tests.envs.vector_checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
 
 ESCAPE = {**load_yaml("configs/env/escape.yaml"), "time_limit_s": 4.0}
 ANY_TIME = [name for name in FURTHER if name != "remaining_time"]
