@@ -117,6 +117,8 @@ def test_writing_replaces_the_file_or_leaves_the_old_content(tmp_path: Path, mon
         write_atomic(path, "new")
     assert path.read_text() == "two"
     assert os.listdir(path.parent) == ["x.txt"]
+    write_atomic("/dev/null", "text")
+    assert not Path("/dev/null").is_file(), "a device is written to, not replaced"
 
 
 # --- mappings and names ----------------------------------------------------------------------------------------------

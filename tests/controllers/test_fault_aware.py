@@ -152,17 +152,3 @@ def test_a_servo_that_was_calibrated_wrongly_is_trimmed() -> None:
         assert np.abs(np.delete(state["trim"], 4, axis=1)).max() < 1e-9
     assert seen[0.0][4] == pytest.approx(0.3, abs=0.02)
     assert seen[0.5][4] == pytest.approx(0.0, abs=0.02)
-
-
-def test_it_finds_a_locked_joint_by_itself() -> None:
-    """A robot whose joints do at once what they are told, but for one."""
-    controller = FaultAware(FaultAwareConfig(amplitude_rad=0.5, frequency_rad_s=3.0), SPEC)
-    state = controller.initial_state(1)
-    measurement, goal = straight_world(1)
-    angle = np.zeros((1, N_JOINTS))
-    for _ in range(40):
-        given = controller.command(measurement._replace(joint_angle=angle.copy()), goal, state, DT_S)
-        angle += 0.7 * (given - angle)
-        angle[:, 6] = 0.1
-    assert (np.flatnonzero(state["fault_kind"][0]) == [6]).all()
-    assert state["fault_kind"][0, 6] == LOCKED

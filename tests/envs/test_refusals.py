@@ -14,6 +14,7 @@ from snake_gym.envs import SnakeVectorEnv
 SERVO = "resilient_servo"
 UNLIMITED = {"kind": "torque", "speed_limit_rad_s": math.inf}
 TWICE = [{"joint": 2, "kind": "locked"}, {"joint": 2, "kind": "weak"}]
+CORNER_TWICE = [[0, 0], [1, 0], [1, 0]]
 FIXED = {"kind": "list", "targets": [[30, 0]]}
 
 
@@ -54,6 +55,23 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("Waypoints", told("true_velocity", "true_velocity"), "privileged[1] is 'true_velocity' again"),
     ("Waypoints", {"faults": {"n_max": 0}, **told("fault_kind")}, "fault_kind, of which there is nothing here"),
     ("Waypoints", told("randomisation/mass"), "privileged[0] is 'randomisation/mass'; expected one of"),
+    ("Waypoints", {"course": {"kind": "list"}}, "targets is empty"),
+    ("Waypoints", {"course": {"kind": "paper", "targets": [[1, 1]]}}, "targets is given for course.kind paper"),
+    ("Waypoints", {"course": {"n_targets": 4, "success_targets": 5}}, "success_targets is 5; expected <= 4"),
+    ("Waypoints", {"robot": "resilient", "costs": {"torque_share": 0.5}}, "resilient has no torque limit"),
+    ("Velocity", {"command": {"min_speed_m_s": 0.5}}, "min_speed_m_s is 0.5, max_speed_m_s 0.3"),
+    ("Velocity", {"command": {"min_interval_s": 0.001}}, "min_interval_s is 0.001 for time_limit_s 60"),
+    ("Escape", {"robot": {"link_radius_m": 0}}, "link_radius_m is 0; expected at least 0.001 among obstacles"),
+    ("Escape", {"goal": {"distance_m": 0.1}}, "goal.distance_m is 0.1; expected at least half the robot's length"),
+    ("PathFollow", {"path": {"kind": "recorded"}}, "path.points has 0 entries"),
+    ("PathFollow", {"path": {"kind": "recorded", "points": CORNER_TWICE}}, "points[1] is [1.0, 0.0], as the next one"),
+    ("PathFollow", {"path": {"kind": "line", "closed": True}}, "path.closed is given for path.kind line"),
+    ("PathFollow", {"path": {"length_m": 1e4, "bend_every_m": 1.0}}, "bend_every_m is 1 for length_m 10000"),
+    (
+        "PathFollow",
+        {"path": {"kind": "recorded", "file": "no.csv"}},
+        "(No such file or directory); expected a CSV",
+    ),
     ("Terrain", {"size_m": 4.0}, "size_m is 4; expected at least 9.28"),
     ("Terrain", {"course": FIXED}, "target up to 30 m away"),
     ("SpatialWaypoints", varied("friction_across"), "friction_across is set"),

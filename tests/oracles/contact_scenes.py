@@ -12,7 +12,7 @@ from snake_gym.physics.state import Obstacles
 from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.dense_chain import DenseChain
-from tests.oracles.mujoco_contact_chain import ContactRobot, MujocoContactChain
+from tests.oracles.mujoco_chain import MujocoChain, MujocoRobot
 
 FloatArray = NDArray[np.float64]
 CONTROL_DT_S = 0.05
@@ -51,15 +51,6 @@ def without_ground(n_links: int, model: ContactModel, **settings: object) -> Rob
     return replace(spec, **settings)  # type: ignore[arg-type]
 
 
-def contact_robot(spec: RobotSpec) -> ContactRobot:
-    """The same robot for MuJoCo."""
-    return ContactRobot(
-        spec.links("link_half_length_m"), spec.links("link_mass_kg"), spec.inertia(), spec.links("link_radius_m"),
-        spec.links("friction.tangential_ns_m"), spec.links("friction.normal_ns_m"), spec.joints("actuator.kp"),
-        spec.joints("actuator.kd"), spec.joints("joint_stop_rad"), tuple(spec.body_acceleration.tolist()),
-    )  # fmt: skip
-
-
 def generalised_velocity(robot: SimulatedRobot, world: int = 0) -> FloatArray:
     """(N + 2,): link rates, velocity of the centre of mass."""
     return np.concatenate([robot.state.link_rate[world], robot.state.centre_vel[world]])
@@ -96,7 +87,7 @@ class SlidingScene:
 
     def run_mujoco(self, softness_s: float, dt_s: float) -> tuple[FloatArray, float]:
         """Link centres (20, N, 2) [m] after each control period; mean number of contacts and stops that press."""
-        chain = MujocoContactChain(contact_robot(self.spec), self.features, dt_s, softness_s)
+        chain = MujocoChain(MujocoRobot.of(self.spec), self.features, dt_s, softness_s)
         chain.set_state(*self.start())
         places, pressed = [], []
         for reference in self.references():

@@ -15,7 +15,6 @@ from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.contact_scenes import (
     SLIDING_SCENES,
     SlidingScene,
-    contact_robot,
     discs,
     generalised_velocity,
     link_centres,
@@ -23,7 +22,7 @@ from tests.oracles.contact_scenes import (
     without_ground,
 )
 from tests.oracles.dense_chain import DenseChain
-from tests.oracles.mujoco_contact_chain import MujocoContactChain
+from tests.oracles.mujoco_chain import MujocoChain, MujocoRobot
 from tests.oracles.rigid_impact import (
     Impact,
     contact_rows,
@@ -130,7 +129,7 @@ def test_mujoco_impact_converges_to_the_algebra(hit: tuple[int, ...]) -> None:
     expected = crash.expect(0.0)
     errors = []
     for softness in (4e-5, 1e-5):
-        chain = MujocoContactChain(contact_robot(crash.spec), crash.features, softness / 8, softness)
+        chain = MujocoChain(MujocoRobot.of(crash.spec), crash.features, softness / 8, softness)
         chain.set_state(crash.theta, crash.velocity[:N_LINKS], np.zeros(2), crash.velocity[N_LINKS:])
         chain.run(6 * softness)
         errors.append(crash.error(chain.generalised_velocity(), expected))
@@ -209,7 +208,7 @@ def test_a_corner_shared_by_two_edges_is_one_contact(model: ContactModel) -> Non
 def test_impact_equals_mujoco(hit: tuple[int, ...], model: ContactModel) -> None:
     """2 ms after it, the chain whipping on."""
     crash, seconds, softness = Collision(hit), 2e-3, 1e-5
-    chain = MujocoContactChain(contact_robot(crash.spec), crash.features, softness / 8, softness)
+    chain = MujocoChain(MujocoRobot.of(crash.spec), crash.features, softness / 8, softness)
     chain.set_state(crash.theta, crash.velocity[:N_LINKS], np.zeros(2), crash.velocity[N_LINKS:])
     chain.run(seconds)
     expected = Impact(chain.generalised_velocity(), np.zeros(0))

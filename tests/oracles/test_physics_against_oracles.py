@@ -14,7 +14,7 @@ from snake_gym.robot.spec import ActuatorKind, ActuatorSpec, FloatArray, Frictio
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.dense_chain import DenseChain, DenseState, step_rk4
 from tests.oracles.dense_head_chain import accelerate_head_chain
-from tests.oracles.mujoco_chain import MujocoChain
+from tests.oracles.mujoco_chain import MujocoChain, MujocoRobot
 
 FREE_DAMPING = 0.03
 
@@ -150,19 +150,10 @@ def test_accelerations_equal_mujoco(locked: list[int]) -> None:
 
 def mujoco_twin(robot: SimulatedRobot, locked: list[int], free: list[int]) -> MujocoChain:
     """The same robot in MuJoCo, in the same state."""
-    spec = robot.spec
-    dense = DenseChain.of(spec)
-    state = dense_state(robot)
-    damping = np.zeros(spec.n_joints)
-    damping[free] = FREE_DAMPING
     held = {joint: float(robot.joint_angle()[0, joint]) for joint in locked}
-    chain = MujocoChain(
-        dense.half_length, dense.mass, dense.inertia, dense.c_t, dense.c_n, dense.c_r, damping, held, spec.sim_dt_s
-    )
-    offset_x, offset_y = dense.link_offsets(state.theta)
-    vel_x, vel_y = dense.link_velocities(state)
-    tail = state.centre[0] + np.array([offset_x[0, 0], offset_y[0, 0]])
-    chain.set_state(state.theta[0], state.theta_dot[0], tail, np.array([vel_x[0, 0], vel_y[0, 0]]))
+    twin = MujocoRobot.of(robot.spec, dict.fromkeys(free, FREE_DAMPING), held)
+    chain = MujocoChain(twin, None, robot.spec.sim_dt_s)
+    chain.set_state(*(part[0] for part in dense_state(robot)))
     return chain
 
 
@@ -185,8 +176,8 @@ def test_trajectory_equals_mujoco(locked: list[int], free: list[int]) -> None:
 
     start = robot.state.link_angle.copy()
     n_steps = 1000
-    chain.run(n_steps, torque)
     for step in range(n_steps):
+        chain.run(spec.sim_dt_s, torque=torque(step))
         robot.step(np.zeros((1, spec.n_joints)), torque(step)[None], 1)
     assert np.abs(robot.state.link_angle - start).max() > 0.3
     np.testing.assert_allclose(robot.state.link_angle[0], chain.link_angles(), atol=1e-7)
