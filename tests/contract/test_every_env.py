@@ -13,7 +13,7 @@ import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.robot.presets import PRESETS
-from tests.envs.vector_checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
+from tests.envs.vector_checker import assert_same, draw_actions
 from tests.tasks_of_robots import PLANAR_TASKS, SPATIAL_TASKS
 
 AMONG_OBSTACLES = ("SnakeGym/ObstacleField-v0", "SnakeGym/Escape-v0")
@@ -32,17 +32,6 @@ def test_a_pair_that_cannot_be_is_refused(env_id: str, robot: str) -> None:
     for make in (gym.make, gym.make_vec):
         with pytest.raises(ConfigError, match=REFUSED[env_id, robot]):
             make(env_id, robot=robot)
-
-
-@pytest.mark.slow
-@every
-def test_the_vector_checker_passes(env_id: str, robot: str) -> None:
-    check_vector_env(
-        lambda n, mode: spread_ends_at_reset(
-            SnakeVectorEnv(env_id, n, mode, robot=robot, faults={"n_max": 2}, max_episode_steps=20)
-        ),
-        n_steps=25,
-    )
 
 
 # --- Gymnasium's vector env of single envs ---------------------------------------------------------------------------

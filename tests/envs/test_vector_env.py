@@ -61,13 +61,9 @@ CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
         "ObstacleField",
         {"field": {"kind": "gates", "goal_distance_m": 3.2, "n_turns": 1}, "action": {"kind": "gait"},
          "goal": {"radius_m": 3.15, "guidance": "goal", "tracked_point": "head"},
+         "contact_sensor": {"noise_n": 1.0, "threshold_n": 0.5},
+         "range_scan": {"noise_m": 0.01, "dropout": 0.1, "n_beams": 5},
          "faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True}},
-    ),
-    "noisy forest": (
-        "ObstacleField",
-        {"field": {"kind": "forest", "difficulty": 1.0}, "contact_sensor": {"noise_n": 1.0, "threshold_n": 0.5},
-         "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01},
-         "range_scan": {"noise_m": 0.01, "dropout": 0.1, "n_beams": 5}},
     ),
     "thicket": ("Escape", ESCAPE),
     "varied thicket": (
@@ -77,12 +73,9 @@ CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
          "costs": {"heat_share": 0.2, "torque_share": 0.5, "contact_force_n": 1.0, "joint_limit_share": 0.3}},
     ),
 }  # fmt: skip
-SLOW = ("noisy forest",)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CHECKED]
-)
+@pytest.mark.parametrize("name", CHECKED)
 def test_checker_passes(name: str) -> None:
     task, settings = CHECKED[name]
     config = {"time_limit_s": 4.0, **settings}

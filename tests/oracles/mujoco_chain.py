@@ -124,11 +124,6 @@ class MujocoChain:
         """(N,) [rad/s]."""
         return self._spread(self.data.qvel, {})
 
-    def link_accelerations(self, torque: FloatArray) -> FloatArray:
-        """(N,) [rad/s^2] under the joint torques (J,) [N m]."""
-        self.run(0.0, torque=torque)
-        return self._spread(self.data.qacc, {})
-
     def _spread(self, coordinates: FloatArray, locked: Mapping[int, float]) -> FloatArray:
         """Values of all links from those of the tail and the joints; 0 at a joint that neither moves nor is listed."""
         phi = np.zeros(self.n_links - 1)

@@ -280,12 +280,3 @@ def test_robot_moves_when_friction_cannot_hold(rotational_nm: float, seed: int) 
     for _ in range(10):
         robot.step(np.zeros((1, 5)), load[None])
     assert np.abs(robot.state.link_angle - angle).max() > 0.01
-
-
-@pytest.mark.parametrize("axes", ["independent", "coupled"])
-def test_robot_put_down_at_rest_stays_where_it_is_without_torque(axes: CoulombAxes) -> None:
-    robot = resting_robot(0.01, 0, 0.0, axes)
-    angle, centre = robot.state.link_angle.copy(), robot.state.centre_xy.copy()
-    advance(robot, 60.0)
-    np.testing.assert_allclose(robot.state.link_angle, angle, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(robot.state.centre_xy, centre, rtol=0, atol=1e-12)

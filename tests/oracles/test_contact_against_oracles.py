@@ -204,18 +204,6 @@ def test_a_corner_shared_by_two_edges_is_one_contact(model: ContactModel) -> Non
 
 
 @pytest.mark.parametrize("model", ["rigid", "stiff"])
-@pytest.mark.parametrize("hit", COLLISIONS)
-def test_impact_equals_mujoco(hit: tuple[int, ...], model: ContactModel) -> None:
-    """2 ms after it, the chain whipping on."""
-    crash, seconds, softness = Collision(hit), 2e-3, 1e-5
-    chain = MujocoChain(MujocoRobot.of(crash.spec), crash.features, softness / 8, softness)
-    chain.set_state(crash.theta, crash.velocity[:N_LINKS], np.zeros(2), crash.velocity[N_LINKS:])
-    chain.run(seconds)
-    expected = Impact(chain.generalised_velocity(), np.zeros(0))
-    assert crash.error(collide(crash, ContactSpec(model), 1e-4, seconds), expected) < 0.01
-
-
-@pytest.mark.parametrize("model", ["rigid", "stiff"])
 @pytest.mark.parametrize("name", SLIDING_SCENES)
 def test_a_second_of_sliding_equals_mujoco(name: str, model: ContactModel) -> None:
     scene: SlidingScene = SLIDING_SCENES[name]

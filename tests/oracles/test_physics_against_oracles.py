@@ -132,19 +132,6 @@ def test_kinetic_energy_equals_the_dense_equations() -> None:
     np.testing.assert_allclose(robot.kinetic_energy(), DenseChain.of(spec).kinetic_energy(dense_state(robot)))
 
 
-@pytest.mark.parametrize("locked", [[], [1, 3]])
-def test_accelerations_equal_mujoco(locked: list[int]) -> None:
-    spec = uneven_spec(6, "torque")
-    robot = disturbed_robot(spec, 1, seed=4)
-    stop_joints(robot, locked)
-    robot.faults.kind[:, locked] = LOCKED
-    torque = np.random.default_rng(1).normal(size=(1, spec.n_joints))
-    chain = mujoco_twin(robot, locked, free=[])
-    got, _ = robot.derivative(torque)
-    expected = chain.link_accelerations(torque[0])
-    np.testing.assert_allclose(got[0], expected, rtol=0, atol=1e-9 * np.abs(expected).max())
-
-
 # --- trajectories -----------------------------------------------------------------------------------------------------
 
 
