@@ -190,24 +190,17 @@ def test_the_recorder_sees_the_runs_as_they_are_numbered() -> None:
 
 def test_claims_about_limits_can_turn_out_either_way() -> None:
     def runs(centre_deg: float, head_deg: float, cc_factor: float) -> dict[Case, Recording]:
-        return {
-            Case(point, "published", controller, broken): recording(
-                (cc_factor if controller == "cc" else 1.0) * 290.0,
-                {"centre": centre_deg, "head": head_deg}[point],
-                10.0
-                * (2.0 if (controller == "cc") == (len(broken) > 1) else 1.0)
-                * (2.0 if point == "centre" else 1.0),
-            )
-            for broken in BROKEN_SETS
-            for point in ("centre", "head")
-            for controller in ("sjc", "cc")
-        }
+        made = {}
+        for case in published_arrivals():
+            duration_s = (cc_factor if case.controller == "cc" else 1.0) * 290.0
+            outside_s = 20.0 if (case.controller == "cc") == (len(case.broken) > 1) else 10.0
+            peak_deg, factor = (centre_deg, 2.0) if case.point == "centre" else (head_deg, 1.0)
+            made[case] = recording(duration_s, peak_deg, factor * outside_s)
+        return made
 
-    good = limit_claims(runs(45.0, 38.0, 1.0))
-    assert find(good, "larger angles than guided").verdict == "reproduced"
-    assert find(good, "stay close").verdict == find(good, "slightly less").verdict == "reproduced"
-    assert find(good, "With three broken").verdict == "reproduced"
-    bad = limit_claims(runs(60.0, 70.0, 9.0))
+    good, bad = limit_claims(runs(45.0, 38.0, 1.0)), limit_claims(runs(60.0, 70.0, 9.0))
+    for part in ("larger angles than guided", "stay close", "slightly less", "With three broken"):
+        assert find(good, part).verdict == "reproduced"
     for part in ("stay close", "larger angles than guided"):
         assert find(bad, part).verdict == "not"
     assert limit_claims({}) == [] and len(limits_table(runs(45.0, 38.0, 1.0)).rows) == 16
