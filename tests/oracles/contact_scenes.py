@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from snake_gym.obstacles.grid import with_ends
 from snake_gym.physics.state import Obstacles
-from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
+from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.dense_chain import DenseChain
 from tests.oracles.mujoco_chain import MujocoChain, MujocoRobot
 
-FloatArray = NDArray[np.float64]
 CONTROL_DT_S = 0.05
 
 

@@ -22,9 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.robot.spec import RobotSpec
-
-FloatArray = NDArray[np.float64]
+from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
 class DenseState(NamedTuple):

@@ -21,12 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.integrate import odeint
 
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.robot.spec import FloatArray, RobotSpec
 
-FloatArray = NDArray[np.float64]
 _ATOL_SHARE = 1e-3
 
 

@@ -20,11 +20,9 @@ from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.robot.spec import FloatArray, RobotSpec
 
-FloatArray = NDArray[np.float64]
 IMPEDANCE = 0.9999
 DAMPING_RATIO = 10.0
 

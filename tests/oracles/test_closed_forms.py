@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.optimize import linprog
 
@@ -24,6 +23,7 @@ from snake_gym.robot.spec import (
     ContactModel,
     ContactSpec,
     CoulombAxes,
+    FloatArray,
     FrictionSpec,
     RobotSpec,
 )  # fmt: skip
@@ -32,7 +32,6 @@ from tests.oracles.contact_scenes import discs, one_cell
 from tests.oracles.dense_chain import DenseChain
 from tests.oracles.rigid_impact import held_rows, velocity_rows
 
-FloatArray = NDArray[np.float64]
 MU_T, MU_N = 0.1, 0.4
 HALF_M, MASS_KG = 0.07, 1.3
 DT_S = 0.002

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from snake_gym.physics.faults import LOCKED
-from snake_gym.robot.spec import ContactModel, ContactSpec, RobotSpec
+from snake_gym.robot.spec import ContactModel, ContactSpec, FloatArray, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.contact_scenes import (
     SLIDING_SCENES,
@@ -33,7 +32,6 @@ from tests.oracles.rigid_impact import (
     solve_impact,
 )
 
-FloatArray = NDArray[np.float64]
 N_LINKS = 5
 PEG_RADIUS_M = 0.03
 

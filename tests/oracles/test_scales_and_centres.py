@@ -7,25 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from snake_gym.robot.spec import FloatArray, FrictionSpec, RobotSpec
+from snake_gym.robot.spec import FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.dry_chain import run_gait
-from tests.oracles.random_crawlers import draw_crawler
+from tests.oracles.random_crawlers import crawl, draw_crawler
 
 ROD = RobotSpec(n_links=2, link_half_length_m=0.1, link_mass_kg=0.5, control_dt_s=0.1, sim_dt_s=1e-3)
 DRY = {"tangential_ns_m": 0.0, "normal_ns_m": 0.0, "tangential_coulomb": 0.1, "normal_coulomb": 0.5}
-
-
-def crawl(spec: RobotSpec, references: FloatArray, ahead: FloatArray) -> FloatArray:
-    """Track of the centre of mass (K + 1, 2) [m], begun as ``run_gait`` does."""
-    robot = SimulatedRobot(spec, 1, 1)
-    robot.use_parameters(robot.params._replace(ahead=np.broadcast_to(ahead, (1, spec.n_links)).copy()))
-    robot.set_shape(references[:1], np.zeros(1), np.zeros((1, 2)), "centre")
-    track = [robot.state.centre_xy[0].copy()]
-    for reference in references:
-        robot.step(reference[None])
-        track.append(robot.state.centre_xy[0].copy())
-    return np.array(track)
 
 
 @pytest.mark.parametrize(("ground", "axes"), [("viscous", "independent"), ("dry", "independent"), ("dry", "coupled")])
@@ -38,7 +26,7 @@ def test_the_way_is_that_of_lagranges_equations(ground: str, axes: str, what: st
     base = crawler.spec.friction if ground == "viscous" else FrictionSpec(**DRY)  # type: ignore[arg-type]
     friction = replace(base, backward=backward, coulomb_axes=axes)  # type: ignore[arg-type]
     spec = replace(crawler.spec, friction=friction, sim_dt_s=5e-4)
-    references = crawler.references()[round(3.0 / spec.control_dt_s) :: -1, 0]  # backwards in time: tail first
+    references = crawler.references()[round(3.0 / spec.control_dt_s) :: -1]  # backwards in time: tail first
     truth, got = run_gait(spec, references, ahead=ahead), crawl(spec, references, ahead)
     plain = run_gait(replace(spec, friction=replace(friction, backward=1.0)), references)
     way = max(np.hypot(*np.diff(truth, axis=0).T).sum(), 0.1 * spec.length_m)

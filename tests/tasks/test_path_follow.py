@@ -18,7 +18,7 @@ from snake_gym.physics.state import ChainState, zero_state
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.tasks.path_follow import FollowConfig, PathFollow, PathFollowConfig, PathRewardConfig
 from snake_gym.tasks.paths import PathConfig
-from tests.tasks.by_hand import begin, evaluate
+from tests.tasks.by_hand import begin, evaluate, mean_link_angle
 
 SPEC = load_robot("resilient_servo")
 STRAIGHT = {"max_turn_rad": 0.0}
@@ -270,8 +270,7 @@ def test_what_is_seen_of_a_line_comes_from_the_measured_pose() -> None:
         aside = np.where(cos * x + sin * y > 0.0, cos * y - sin * x, np.copysign(np.hypot(x, y), cos * y - sin * x))
         np.testing.assert_allclose(read(obs, "cross_track")[:, 0], aside, atol=1e-6)
         assert np.abs(aside - infos["cross_track_error_m"]).max() > 1e-3
-        links = seen.head_angle[:, None] + np.cumsum(np.insert(seen.joint_angle[:, ::-1], 0, 0.0, axis=1), axis=1)
-        error = links.mean(axis=1) - direction
+        error = mean_link_angle(seen) - direction
         for name in ("path_direction_1", "path_direction_2"):
             np.testing.assert_allclose(read(obs, name), np.stack([np.sin(error), np.cos(error)], axis=1), atol=1e-6)
         behind = 0.1 * 0.2 * (i + 1) - np.maximum(cos * x + sin * y, 0.0)

@@ -12,7 +12,7 @@ from snake_gym.envs import SnakeVectorEnv
 from snake_gym.physics.state import zero_state
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.tasks.velocity import CommandConfig, Velocity, VelocityRewardConfig
-from tests.tasks.by_hand import begin, evaluate
+from tests.tasks.by_hand import begin, evaluate, mean_link_angle
 
 SPEC = load_robot("resilient_servo")
 VELOCITY = "SnakeGym/Velocity-v0"
@@ -139,10 +139,7 @@ def test_what_is_seen_comes_from_measured_positions() -> None:
         np.testing.assert_allclose(
             core.layout.read(obs, "commanded_speed")[:, 0], infos["commanded_speed_m_s"], atol=1e-6
         )
-        links = core.measurement.head_angle[:, None] + np.cumsum(
-            np.insert(core.measurement.joint_angle[:, ::-1], 0, 0.0, axis=1), axis=1
-        )
-        error = links.mean(axis=1) - heading
+        error = mean_link_angle(core.measurement) - heading
         shown = np.stack([np.sin(error), np.cos(error)], axis=1)
         np.testing.assert_allclose(core.layout.read(obs, "heading_error"), shown, atol=1e-6)
         assert np.abs(infos["speed_error_m_s"] - (along - infos["commanded_speed_m_s"])).max() > 1e-4
