@@ -30,6 +30,11 @@ class Random:
         return self.rng.uniform(-1, 1, (observation.shape[0], 9)), None
 
 
+def assert_terms_add_up(columns: dict[str, np.ndarray]) -> None:
+    terms = sum(values for name, values in columns.items() if name.startswith("reward/"))
+    assert np.allclose(terms, columns["return"], atol=1e-12)
+
+
 def test_reward_terms_add_up_to_the_return_and_the_window_keeps_the_newest() -> None:
     venv = Sb3VecEnv(make_waypoints(8, SETTINGS, AutoresetMode.SAME_STEP))
     venv.seed(0)
@@ -46,10 +51,8 @@ def test_reward_terms_add_up_to_the_return_and_the_window_keeps_the_newest() -> 
             progress += venv.ends.infos["progress_m"][venv.ends.worlds].tolist()
     assert len(returns) > 20
     columns = window.columns
-    assert columns["return"].tolist() == returns[-10:]
-    assert columns["progress_m"].tolist() == progress[-10:]
-    terms = sum(values for name, values in columns.items() if name.startswith("reward/"))
-    assert np.allclose(terms, columns["return"], atol=1e-12)
+    assert columns["return"].tolist() == returns[-10:] and columns["progress_m"].tolist() == progress[-10:]
+    assert_terms_add_up(columns)
     assert (columns["speed_m_s"] > 0).all()
 
 
@@ -75,11 +78,9 @@ def test_evaluation_plays_one_episode_of_each_world() -> None:
     assert columns is not None
     assert (columns["length"] == 10).all()
     assert np.array_equal(columns["progress_m"], env.core.task.record["progress_m"])
-    terms = sum(values for name, values in columns.items() if name.startswith("reward/"))
-    assert np.allclose(terms, columns["return"], atol=1e-12)
+    assert_terms_add_up(columns)
     again = play_episodes(Random(), env, seed=500_000)
-    assert again is not None
-    assert np.array_equal(again["return"], columns["return"])
+    assert again is not None and np.array_equal(again["return"], columns["return"])
     assert play_episodes(Random(), env, 0, should_stop=lambda: True) is None
     with pytest.raises(ValueError, match="expected DISABLED"):
         play_episodes(Random(), make_waypoints(2, SETTINGS, AutoresetMode.SAME_STEP), 0)

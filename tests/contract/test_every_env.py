@@ -10,7 +10,6 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import snake_gym  # noqa: F401  registers
-from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.robot.presets import PRESETS
 from tests.envs.vector_checker import assert_same, draw_actions
@@ -25,13 +24,6 @@ every = pytest.mark.parametrize(("env_id", "robot"), EVERY)
 
 CONSTANT = {("SnakeGym/Velocity-v0", "distance"): "the target stands for a heading: it is always 10 m away"}
 """Columns that are constant by their meaning, and why."""
-
-
-@pytest.mark.parametrize(("env_id", "robot"), REFUSED)
-def test_a_pair_that_cannot_be_is_refused(env_id: str, robot: str) -> None:
-    for make in (gym.make, gym.make_vec):
-        with pytest.raises(ConfigError, match=REFUSED[env_id, robot]):
-            make(env_id, robot=robot)
 
 
 # --- Gymnasium's vector env of single envs ---------------------------------------------------------------------------
