@@ -10,8 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from snake_gym.config import build
-from snake_gym.envs import SnakeVectorEnv, WaypointsConfig, make_waypoints
+from snake_gym.envs import SnakeVectorEnv, make_waypoints
 from snake_gym.envs.core import SnakeCore
 from snake_gym.interface.observations import FURTHER, ObservationLayout
 from snake_gym.interface.observer import Observer
@@ -283,20 +282,20 @@ def test_contact_forces_are_told_where_there_are_obstacles() -> None:
     assert touched > 10
 
 
-def make(n_worlds: int = 4, **settings: Any) -> SnakeCore:
-    core = SnakeCore(build(WaypointsConfig, settings, "env"), n_worlds)
-    core.reset(np.arange(n_worlds))
+def broken(event: dict[str, Any], reveal: bool) -> SnakeCore:
+    core = make_waypoints(4, {"faults": {"events": [event], "reveal": reveal}}).core
+    core.reset(np.arange(4))
     return core
 
 
-def act(core: SnakeCore, n_steps: int, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
+def act(core: SnakeCore, n_steps: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
     return np.array([core.step(rng.uniform(-1.0, 1.0, core.action.shape))[0] for _ in range(n_steps)])
 
 
 def test_bursts_show_in_the_observation_only_when_revealed_and_only_while_they_act() -> None:
-    events = [{"joint": 3, "kind": "weak", "onset_s": 1.0, "duration_s": 2.0, "period_s": 0.8, "duty": 0.5}]
-    hidden, shown = make(faults={"events": events}), make(faults={"events": events, "reveal": True})
+    event = {"joint": 3, "kind": "weak", "onset_s": 1.0, "duration_s": 2.0, "period_s": 0.8, "duty": 0.5}
+    hidden, shown = (broken(event, reveal) for reveal in (False, True))
     columns = shown.layout.fields["failed"].columns
     assert "failed" not in hidden.layout.fields or hidden.layout.fields["failed"].columns != columns
     seen = act(shown, 20)[:, 0, columns]
@@ -306,16 +305,14 @@ def test_bursts_show_in_the_observation_only_when_revealed_and_only_while_they_a
 
 
 def test_revealed_faults_reach_controllers_through_measurement_and_observation() -> None:
-    core = make(faults={"events": [{"joint": 3, "onset_s": 0.5}], "reveal": True})
-    assert core.measurement.joint_failed is not None
-    assert not core.measurement.joint_failed.any()
+    core = broken({"joint": 3, "onset_s": 0.5}, reveal=True)
+    assert core.measurement.joint_failed is not None and not core.measurement.joint_failed.any()
     act(core, 4)
-    assert core.measurement.joint_failed is not None
     assert np.argwhere(core.measurement.joint_failed)[:, 1].tolist() == [2] * 4
     restored, _ = core.layout.restore(core.observe())
     np.testing.assert_array_equal(restored.joint_failed, core.measurement.joint_failed)
     core.reset(mask=np.array([True, False, True, False]))
     np.testing.assert_array_equal(core.measurement.joint_failed[:, 2], [False, True, False, True])
-    hidden = make(faults={"events": [{"joint": 3}]})
+    hidden = broken({"joint": 3}, reveal=False)
     assert hidden.measurement.joint_failed is None
     assert hidden.layout.restore(hidden.observe())[0].joint_failed is None

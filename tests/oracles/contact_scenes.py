@@ -54,12 +54,6 @@ def generalised_velocity(robot: SimulatedRobot, world: int = 0) -> FloatArray:
     return np.concatenate([robot.state.link_rate[world], robot.state.centre_vel[world]])
 
 
-def link_centres(spec: RobotSpec, theta: FloatArray, centre: FloatArray) -> FloatArray:
-    """(N, 2) [m] by the dense equations."""
-    x, y = DenseChain.of(spec).link_offsets(theta[None])
-    return np.stack([x[0], y[0]], axis=1) + centre
-
-
 @dataclass(frozen=True)
 class SlidingScene:
     """A bent robot among obstacles, its joints following a wave for a second."""
@@ -106,7 +100,7 @@ class SlidingScene:
         for reference in self.references():
             robot.step(reference[None])
             pressed.append(state.n_contacts[0])
-            places.append(link_centres(spec, state.link_angle[0], state.centre_xy[0]))
+            places.append(DenseChain.of(spec).link_centres(state.link_angle[0], state.centre_xy[0]))
         return np.array(places), float(np.mean(pressed))
 
 

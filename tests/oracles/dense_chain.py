@@ -93,6 +93,10 @@ class DenseChain:
         along = self._along()
         return -np.cos(theta) @ along.T, -np.sin(theta) @ along.T
 
+    def link_centres(self, theta: FloatArray, centre: FloatArray) -> FloatArray:
+        """Link centres (N, 2) [m] of one run: theta (N,), centre of mass (2,)."""
+        return np.column_stack([offset[0] for offset in self.link_offsets(theta[None])]) + centre
+
     def link_velocities(self, state: DenseState) -> tuple[FloatArray, FloatArray]:
         """Velocities of the link centres, x and y (R, N) [m/s]: the derivative of eq. 4 (compare eq. 12)."""
         along = self._along()

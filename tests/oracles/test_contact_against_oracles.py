@@ -16,7 +16,6 @@ from tests.oracles.contact_scenes import (
     SlidingScene,
     discs,
     generalised_velocity,
-    link_centres,
     one_cell,
     without_ground,
 )
@@ -59,7 +58,7 @@ class Collision:
         self.velocity = np.concatenate([rate, [0.3, -1.5]])
         self.held = held
         chain, radius = DenseChain.of(self.spec), self.spec.links("link_radius_m")
-        middle = link_centres(self.spec, self.theta, np.zeros(2))
+        middle = chain.link_centres(self.theta, np.zeros(2))
         rows = []
         for link in hit:
             along = np.array([np.cos(self.theta[link]), np.sin(self.theta[link])])
@@ -192,7 +191,7 @@ def test_a_corner_shared_by_two_edges_is_one_contact(model: ContactModel) -> Non
     for features in (np.array(edges), np.array(edges[:1])):
         robot = SimulatedRobot(replace(spec, sim_dt_s=1e-6, control_dt_s=1e-6), 1, 1, obstacles=one_cell(features))
         robot.state.centre_vel[0] = 0.0, -1.0
-        middle = link_centres(spec, np.zeros(3), np.zeros(2))[1]
+        middle = DenseChain.of(spec).link_centres(np.zeros(3), np.zeros(2))[1]
         robot.state.centre_xy[0] = -middle
         robot.step(np.zeros((1, 2)))
         assert 0.0 < robot.state.n_contacts[0] <= 1.0

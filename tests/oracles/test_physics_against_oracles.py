@@ -13,7 +13,6 @@ from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorKind, ActuatorSpec, FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.dense_chain import DenseChain, DenseState, step_rk4
-from tests.oracles.dense_head_chain import accelerate_head_chain
 from tests.oracles.mujoco_chain import MujocoChain, MujocoRobot
 
 FREE_DAMPING = 0.03
@@ -67,39 +66,6 @@ def stop_joints(robot: SimulatedRobot, joints: list[int]) -> None:
     """Give the link in front of each of these joints the rate of the one behind it."""
     for joint in sorted(joints):
         robot.state.link_rate[:, joint + 1] = robot.state.link_rate[:, joint]
-
-
-# --- the oracle itself ------------------------------------------------------------------------------------------------
-
-
-def test_head_equations_as_printed_are_the_same_dynamics() -> None:
-    """Eq. 24-29 with ``m I_2`` agree with the centre-of-mass equations; with the published ``N m I_2`` they do not."""
-    chain = DenseChain.of(RESILIENT)
-    robot = disturbed_robot(RESILIENT, 1, seed=3)
-    state = dense_state(robot)
-    u = np.random.default_rng(5).normal(size=(1, RESILIENT.n_joints))
-    theta_ddot, centre_ddot = chain.accelerate(state, u, np.ones_like(u, dtype=bool))
-    x_dot, y_dot = chain.link_velocities(state)
-    head_dot = np.array([x_dot[0, -1], y_dot[0, -1]])
-    # d^2/dt^2 of (head - centre), through the velocities a little later
-    step = 1e-6
-    later = DenseState(
-        state.theta + step * state.theta_dot + step**2 / 2 * theta_ddot,
-        state.theta_dot + step * theta_ddot,
-        state.centre,
-        state.centre_dot + step * centre_ddot,
-    )
-    later_dot = np.array([v[0, -1] for v in chain.link_velocities(later)])
-    expected = (later_dot - head_dot) / step
-    got, head_ddot = accelerate_head_chain(
-        state.theta[0], state.theta_dot[0], head_dot, u[0], 1.0, 0.07, 1.0, 10.0, head_mass=1.0
-    )
-    np.testing.assert_allclose(got, theta_ddot[0], rtol=1e-9)
-    np.testing.assert_allclose(head_ddot, expected, rtol=1e-4)
-    _, published = accelerate_head_chain(
-        state.theta[0], state.theta_dot[0], head_dot, u[0], 1.0, 0.07, 1.0, 10.0, head_mass=10.0
-    )
-    np.testing.assert_allclose(published, head_ddot / 10.0, rtol=1e-12)
 
 
 # --- accelerations ----------------------------------------------------------------------------------------------------
