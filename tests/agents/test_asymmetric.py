@@ -1,4 +1,4 @@
-"""Critics that are told the truth: they use it, their actors never see it, and it stands in no policy file."""
+"""Critics with privileged observations: they use them, their actors never see them, and no policy file holds them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENV = {
 
 
 class LuckyCopyEnv(CopyEnv):
-    """``CopyEnv`` whose rewards add luck of standard deviation 1, which only the privileged part tells."""
+    """``CopyEnv`` whose rewards add luck of standard deviation 1, seen in the privileged part alone."""
 
     def __init__(self, num_envs: int, mode: AutoresetMode = AutoresetMode.SAME_STEP) -> None:
         super().__init__(num_envs, mode=mode)
@@ -58,7 +58,7 @@ class LuckyCopyEnv(CopyEnv):
 
 
 class Parts(dict[str, Any]):
-    """Parts of observations whose rows can be picked, as ``report_ends`` does."""
+    """Parts of observations; an index picks rows of each, for ``report_ends``."""
 
     def __getitem__(self, key: Any) -> Any:
         return super().__getitem__(key) if isinstance(key, str) else {name: own[key] for name, own in self.items()}

@@ -27,7 +27,7 @@ from tests.agents.runs import RECURRENT, run_to_end, small_config
 
 
 def make_run(path: Path, algorithm: dict[str, Any], **env: Any) -> tuple[RunFolder, LearnerPolicy]:
-    """The folder of a run whose policy has random weights, large enough that actions fill their range."""
+    """The folder of a run with random weights, large enough that actions fill their range."""
     config: TrainConfig = small_config(algorithm=algorithm, env={"time_limit_s": 2.0, **env})
     rng = np.random.default_rng(3)
     model = make_model(config.algorithm, Sb3VecEnv(make_waypoints(2, config.env, "SAME_STEP")), 0)

@@ -1,4 +1,4 @@
-"""Learners learn: a task whose best return is known, through the whole machinery."""
+"""Learners learn: a task of known best return, through the whole machinery."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_tensorboard_has_what_was_promised_and_goes_on_after_a_resume(tmp_path: 
         "reward/target", "reward/effort", "time/fps", "eval/return", "eval/progress/all", "train/loss",
     }  # fmt: skip
     assert promised <= whole.keys()
-    assert not any("reward/energy" in tag for tag in whole), "a term whose weight is 0"
+    assert not any("reward/energy" in tag for tag in whole), "a term of weight 0"
     for tag in promised - {"time/fps"}:
         assert parts[tag] == whole[tag], tag
     assert {value for _, value in whole["rollout/length"]} == {20.0}, "no episode that was cut short"

@@ -24,7 +24,7 @@ WIDE = replace(SPEC, joint_limit_rad=3.1)
 DT_S = 0.2
 
 
-def told(measurement: Measurement, *joints: int) -> Measurement:
+def known(measurement: Measurement, *joints: int) -> Measurement:
     """Somebody says that these joints (from 0) have failed, and no others."""
     failed = np.zeros(measurement.joint_angle.shape, dtype=bool)
     failed[:, list(joints)] = True
@@ -38,7 +38,7 @@ def start(
     controller = FaultAware(config, WIDE)
     state = controller.initial_state(len(world[0].joint_angle))
     state["fault_kind"][:, list(joints)] = kind
-    return controller.command(told(world[0], *joints), world[1], state, DT_S), controller, state
+    return controller.command(known(world[0], *joints), world[1], state, DT_S), controller, state
 
 
 def command(
@@ -53,7 +53,7 @@ def test_without_faults_it_is_cc() -> None:
     state, own_state = cc.initial_state(7), own.initial_state(7)
     for _ in range(5):
         expected = cc.command(*world, state, DT_S)
-        np.testing.assert_allclose(own.command(told(world[0]), world[1], own_state, DT_S), expected, atol=1e-12)
+        np.testing.assert_allclose(own.command(known(world[0]), world[1], own_state, DT_S), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "ahead", "behind"), [(LOCKED, 0.3, 0.6), (FREE, 0.25, 0.1)])
@@ -101,7 +101,7 @@ def test_a_target_behind_makes_the_tail_lead_and_one_ahead_the_head() -> None:
     leads = []
     for heading in (0.0, 1.4, 1.65, 1.9, 1.5, 1.0):  # of the robot, against its target
         measurement, goal = straight_world(1, heading)
-        controller.command(told(measurement), goal, state, DT_S)
+        controller.command(known(measurement), goal, state, DT_S)
         leads.append(state["reverse"][0])
     assert leads == [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
 
@@ -124,7 +124,7 @@ def test_the_command_goes_on_smoothly_when_the_direction_changes() -> None:
     for step in range(40):
         if step == 20:
             state["fault_kind"][:, 8] = FREE
-        commands.append(controller.command(told(world[0], *([8] if step >= 20 else [])), world[1], state, 0.02)[0])
+        commands.append(controller.command(known(world[0], *([8] if step >= 20 else [])), world[1], state, 0.02)[0])
     assert state["reverse"][0] == 1.0
     assert np.abs(np.diff(commands, axis=0)).max() <= 3.0 * 0.5 * 0.02 * 1.001
 
@@ -138,7 +138,7 @@ def test_amplitude_and_frequency_follow_the_number_of_faults() -> None:
 
 
 def test_a_servo_that_was_calibrated_wrongly_is_trimmed() -> None:
-    """Joints that follow as nominal servos do, one of them 0.3 rad beside that, which ends where it is wanted."""
+    """Joints that follow as nominal servos do, one of them off by 0.3 rad, which the trim takes away."""
     settings = {"amplitude_rad": 0.5, "frequency_rad_s": 3.0, "coupling": 0.0, "heading_gain": 0.0}
     seen = {}
     for trim_hz in (0.0, 0.5):
@@ -147,7 +147,7 @@ def test_a_servo_that_was_calibrated_wrongly_is_trimmed() -> None:
         angle, rate, off = np.zeros((1, N_JOINTS)), np.zeros((1, N_JOINTS)), 0.3 * (np.arange(N_JOINTS) == 4)
         swings = []
         for _ in range(1000):
-            seen_so = told(measurement._replace(joint_angle=angle + off, joint_rate=rate))
+            seen_so = known(measurement._replace(joint_angle=angle + off, joint_rate=rate))
             nominal.advance(angle, rate, controller.command(seen_so, goal, state, DT_S), DT_S)
             swings.append((angle + off)[0].copy())
         period = round(2.0 * np.pi / 3.0 / DT_S)

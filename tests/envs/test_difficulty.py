@@ -170,7 +170,7 @@ def test_a_saved_state_holds_the_difficulty_of_the_next_episodes() -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_difficulty_is_refused_with_nothing_changed(wrong: Any, message: str) -> None:
-    """Between so many bends there is no room for a wider corridor."""
+    """Between six bends there is no room for a wider corridor."""
     env = make("SnakeGym/ObstacleField-v0", 2, field={"kind": "bends", "difficulty": 1.0, "n_turns": 6})
     env.reset(seed=0)
     with pytest.raises(ConfigError, match=message):

@@ -24,7 +24,7 @@ IDS = list(PLANAR_TASKS)
 CONFIGS = {"mapping": {"faults": {"n_max": 2}}, "object": WaypointsConfig(faults=FaultConfig(n_max=2))}
 
 
-# --- settings beside a config ----------------------------------------------------------------------------------------
+# --- settings over a config ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

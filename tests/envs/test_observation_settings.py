@@ -167,16 +167,16 @@ def test_history_is_that_of_a_deque() -> None:
     for each in (plain, env):
         each.core.spread_ends()
     for action in np.random.default_rng(1).uniform(-1.0, 1.0, (60, n, J)):
-        for world, told in enumerate(steps):
-            assert_same(stacked[world], np.concatenate(list(told)[::-1]), f"world {world}")
+        for world, past in enumerate(steps):
+            assert_same(stacked[world], np.concatenate(list(past)[::-1]), f"world {world}")
         assert_same(env.core.observe(), stacked, "looked at again")
         (rows, _, terminated, truncated, infos), (stacked, *_, of_stacked) = plain.step(action), env.step(action)
-        for world, told in enumerate(steps):
-            told.append(rows[world])
+        for world, past in enumerate(steps):
+            past.append(rows[world])
             if (terminated | truncated)[world]:
-                told[-1] = infos["final_obs"][world]
-                assert_same(of_stacked["final_obs"][world], np.concatenate(list(told)[::-1]), f"end of world {world}")
-                told.extend([rows[world]] * k)
+                past[-1] = infos["final_obs"][world]
+                assert_same(of_stacked["final_obs"][world], np.concatenate(list(past)[::-1]), f"end of world {world}")
+                past.extend([rows[world]] * k)
 
 
 # --- truth for critics -----------------------------------------------------------------------------------------------
@@ -210,9 +210,9 @@ def test_the_policy_s_part_is_what_it_is_without_a_privileged_one() -> None:
     assert_same(both.step(action), went_on, "restored")
 
 
-@pytest.mark.parametrize(("difficulty", "told"), [(0.0, [-1.0, -1.0]), (1.0, [0.0, 1.0])])
-def test_a_critic_is_told_what_was_drawn_between_the_lowest_and_highest_of_any_difficulty(
-    difficulty: float, told: list[float]
+@pytest.mark.parametrize(("difficulty", "ends"), [(0.0, [-1.0, -1.0]), (1.0, [0.0, 1.0])])
+def test_a_critic_sees_what_was_drawn_between_the_lowest_and_highest_of_any_difficulty(
+    difficulty: float, ends: list[float]
 ) -> None:
     """A range without the nominal mass, 1, from which difficulty leads to it."""
     drawn = {"mass": {"low": 1.5, "high": 1.5}, "friction_along": {"low": 1.5, "high": 2.0}}
@@ -220,8 +220,8 @@ def test_a_critic_is_told_what_was_drawn_between_the_lowest_and_highest_of_any_d
     settings = {"randomisation": drawn, "difficulty": difficulty, "observation": {"privileged": names}}
     core = make_waypoints(8, settings).core
     shown = core.reset(np.arange(8))["privileged"]
-    assert (shown[:, 0] >= told[0] - 1e-6).all() and (shown[:, 0] <= told[1] + 1e-6).all()
-    np.testing.assert_allclose(shown[:, 1:], told[1], atol=1e-6)
+    assert (shown[:, 0] >= ends[0] - 1e-6).all() and (shown[:, 0] <= ends[1] + 1e-6).all()
+    np.testing.assert_allclose(shown[:, 1:], ends[1], atol=1e-6)
 
 
 def test_privileged_columns_tell_the_truth() -> None:
@@ -232,7 +232,7 @@ def test_privileged_columns_tell_the_truth() -> None:
     for _ in range(20):
         seen = core.step(rng.uniform(-1.0, 1.0, (6, J)))[0]["privileged"].astype(np.float64)
         assert core.privileged is not None
-        told = {name: seen[:, f.columns] / f.scale for name, f in core.privileged.fields.items()}
+        found = {name: seen[:, f.columns] / f.scale for name, f in core.privileged.fields.items()}
         state, infos = core.robot.state, core.infos()
         angle, mean = state.link_angle, state.link_angle.mean(axis=1)
         turn = np.exp(-1j * mean)
@@ -256,14 +256,14 @@ def test_privileged_columns_tell_the_truth() -> None:
             "randomisation/mass": (infos["randomisation/mass"] - 0.95) / 0.15,
         }
         for name, values in expected.items():
-            np.testing.assert_allclose(told[name], values, atol=1e-5, err_msg=name)
-        acting = told["fault_kind"].reshape(6, J, 2)
+            np.testing.assert_allclose(found[name], values, atol=1e-5, err_msg=name)
+        acting = found["fault_kind"].reshape(6, J, 2)
         begun = core.robot.faults.onset_s <= state.time_s[:, None] + 1e-9
         for i, kind in enumerate(names):
             np.testing.assert_array_equal(acting[..., i], (core.robot.faults.kind == FAULT_KINDS[kind].code) & begun)
         kinds += int(acting.sum())
     assert kinds > 0
-    assert np.abs(told["position_error"]).max() > 1e-3 and np.abs(told["mean_angle_error"]).max() > 1e-3
+    assert np.abs(found["position_error"]).max() > 1e-3 and np.abs(found["mean_angle_error"]).max() > 1e-3
 
 
 def test_contact_forces_are_told_where_there_are_obstacles() -> None:

@@ -19,7 +19,7 @@ def seen(*columns: str) -> dict[str, Any]:
     return {"observation": {"columns": ["standard", *columns]}}
 
 
-def told(*columns: str) -> dict[str, Any]:
+def truth(*columns: str) -> dict[str, Any]:
     return {"observation": {"privileged": list(columns)}}
 
 
@@ -47,8 +47,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("Waypoints", seen("phase"), "it needs action.kind"),
     ("Waypoints", seen("tail_leads"), "it needs a residual on a controller that drives both ways"),
     ("Waypoints", seen("cross_track"), "the column cross_track of the observations has no entries"),
-    ("Waypoints", {"faults": {"n_max": 0}, **told("fault_kind")}, "fault_kind, of which there is nothing here"),
-    ("Waypoints", told("randomisation/mass"), "privileged[0] is 'randomisation/mass'; expected one of"),
+    ("Waypoints", {"faults": {"n_max": 0}, **truth("fault_kind")}, "fault_kind, of which there is nothing here"),
+    ("Waypoints", truth("randomisation/mass"), "privileged[0] is 'randomisation/mass'; expected one of"),
     ("Waypoints", {"course": {"kind": "list"}}, "targets is empty"),
     ("Waypoints", {"course": {"kind": "paper", "targets": [[1, 1]]}}, "targets is given for course.kind paper"),
     ("Waypoints", {"course": {"n_targets": 4, "success_targets": 5}}, "success_targets is 5; expected <= 4"),
@@ -78,7 +78,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("SpatialWaypoints", {"robot": {"link_inertia_kgm2": [1.0, 0.1, 0.1]}}, "[1.0, 0.1, 0.1], which no body"),
     ("SpatialWaypoints", {"robot": {"actuator": {"torque_constant_nm_a": 2.0}}}, "torque_constant_nm_a is set"),
     ("SpatialWaypoints", {"robot": "resilient"}, "spatial robot's YAML file"),
-    ("SpatialWaypoints", told("true_faults"), "privileged"),
+    ("SpatialWaypoints", truth("true_faults"), "privileged"),
     ("SpatialWaypoints", {"start": {"amplitude_rad": 2.0}, "robot": {"joint_stop_rad": 1.6}}, "expected at most"),
 ]
 

@@ -85,7 +85,7 @@ def test_checker_passes(name: str) -> None:
 
 
 def test_checker_finds_a_shared_random_stream() -> None:
-    """The checker must be able to fail: an env whose worlds influence each other is caught."""
+    """The checker must be able to fail: it catches worlds that influence each other."""
 
     def make(n: int, mode: AutoresetMode) -> object:
         env = make_waypoints(n, {"time_limit_s": 4.0}, mode)

@@ -154,11 +154,11 @@ def follow_gait(
     theta = np.append(np.cumsum(references[0][::-1])[::-1], 0.0)
     track = [np.concatenate([theta, np.zeros(n + 5)])]
     for reference in references:
-        found, told = odeint(
+        found, report = odeint(
             slope, track[-1], (0.0, spec.control_dt_s), (chain, np.ascontiguousarray(reference)), jacobian, rtol=rtol,
             atol=_ATOL_SHARE * rtol, mxstep=1_000_000, full_output=True,
         )  # fmt: skip
-        if told["message"] != "Integration successful.":
-            raise RuntimeError(f"the oracle's integration failed: {told['message']}")
+        if report["message"] != "Integration successful.":
+            raise RuntimeError(f"the oracle's integration failed: {report['message']}")
         track.append(found[-1])
     return np.array(track)

@@ -1,7 +1,7 @@
 """The shipped physics against closed forms: a sliding link, a link on an incline, a bouncing link, a robot at rest.
 
 A robot has two links at least: "one link" is two equal ones in line, their joint locked, i.e. one rod of mass 2 m,
-half length 2 l and moment of inertia 2 (m l^2 / 3 + m l^2) = (2 m) (2 l)^2 / 3 whose ground contacts are the links'
+half length 2 l and moment of inertia 2 (m l^2 / 3 + m l^2) = (2 m) (2 l)^2 / 3, in touch with the ground at the links'
 centres.
 """
 

@@ -190,7 +190,7 @@ def test_no_impact_makes_energy_and_no_wall_is_passed(
 
 @MODELS
 def test_a_head_that_is_thicker_than_its_neck_keeps_its_distance_all_around(model: ContactModel) -> None:
-    """Pressed by the slope against a peg and a wall, from beside and behind the neck."""
+    """Pressed by the slope against a peg and a wall, from the side and behind the neck."""
     radius = (0.02, 0.02, 0.06)
     spec = replace(rod(model, 0.005, 20), n_links=3, link_radius_m=radius, incline_rad=0.3)
     for rows in (discs((0.0, 0.0, 0.05)), WALL):

@@ -51,7 +51,7 @@ def on_circle(angle: float, radius: float, middle: float) -> list[float]:
     return [radius * np.sin(angle), middle - radius * np.cos(angle)]
 
 
-def told(task: PathFollow, name: str) -> float:
+def value(task: PathFollow, name: str) -> float:
     return float(task.record[name][0])
 
 
@@ -64,16 +64,16 @@ def test_a_lap_beside_a_circle(offset: float, counts: bool) -> None:
     for i, angle in enumerate(angles):
         assert not complete
         terms, complete = step(task, on_circle(angle, 1.5 - offset, 1.5), 0.2 * (i + 1))
-        assert told(task, "cross_track_error_m") == pytest.approx(offset, abs=2e-4)
+        assert value(task, "cross_track_error_m") == pytest.approx(offset, abs=2e-4)
         assert terms["cross_track"] == pytest.approx(abs(offset), abs=2e-4)
-        assert told(task, "arc_m") == pytest.approx(1.5 * min(angle, 2.0 * np.pi), abs=0.01)
+        assert value(task, "arc_m") == pytest.approx(1.5 * min(angle, 2.0 * np.pi), abs=0.01)
         made += terms["progress"]
     lap = 2.0 * np.pi * 1.5
-    assert complete and told(task, "time_to_goal_s") == pytest.approx(40.0)
-    assert told(task, "route_m") == pytest.approx(lap, rel=1e-4)
-    assert made == pytest.approx(told(task, "progress_m")) == pytest.approx(lap if counts else 0.0, rel=1e-4)
-    assert bool(told(task, "is_success")) is counts
-    assert told(task, "rms_cross_track_m") == pytest.approx(abs(offset), abs=2e-4)
+    assert complete and value(task, "time_to_goal_s") == pytest.approx(40.0)
+    assert value(task, "route_m") == pytest.approx(lap, rel=1e-4)
+    assert made == pytest.approx(value(task, "progress_m")) == pytest.approx(lap if counts else 0.0, rel=1e-4)
+    assert bool(value(task, "is_success")) is counts
+    assert value(task, "rms_cross_track_m") == pytest.approx(abs(offset), abs=2e-4)
     task.update_goal(np.zeros((1, 2)), slice(None))
     assert not task.goal().active.any()
 
@@ -85,10 +85,10 @@ def test_errors_beside_a_line_and_their_means() -> None:
     along, aside = np.linspace(0.1, 4.9, 40), rng.uniform(-0.4, 0.4, 40)
     for i, (x, y) in enumerate(zip(along, aside, strict=True)):
         step(task, [cos * x - sin * y, sin * x + cos * y])
-        assert told(task, "arc_m") == pytest.approx(x)
-        assert told(task, "cross_track_error_m") == pytest.approx(y)
-        assert told(task, "mean_cross_track_m") == pytest.approx(np.abs(aside[: i + 1]).mean())
-        assert told(task, "rms_cross_track_m") == pytest.approx(np.sqrt(np.square(aside[: i + 1]).mean()))
+        assert value(task, "arc_m") == pytest.approx(x)
+        assert value(task, "cross_track_error_m") == pytest.approx(y)
+        assert value(task, "mean_cross_track_m") == pytest.approx(np.abs(aside[: i + 1]).mean())
+        assert value(task, "rms_cross_track_m") == pytest.approx(np.sqrt(np.square(aside[: i + 1]).mean()))
     # What counts: places on the line that are near the way which the point has gone in the step.
     x, y = np.concatenate([[0.0], along]), np.concatenate([[0.0], aside])
     counted = 0.0
@@ -97,7 +97,7 @@ def test_errors_beside_a_line_and_their_means() -> None:
         places = np.stack([np.linspace(start[0], end[0], 201), np.zeros(201)], axis=1)
         distance = np.hypot(*(places[:, None] - way).transpose(2, 0, 1)).min(axis=1)
         counted += (end[0] - start[0]) * (distance <= 0.15).mean()
-    assert told(task, "progress_m") == pytest.approx(counted, rel=0.02)
+    assert value(task, "progress_m") == pytest.approx(counted, rel=0.02)
 
 
 def test_each_piece_of_the_path_counts_once() -> None:
@@ -107,10 +107,10 @@ def test_each_piece_of_the_path_counts_once() -> None:
             (0.9, 0.1, 0.1)]  # fmt: skip
     for x, y, expected in ways:
         assert step(task, [x, y])[0]["progress"] == pytest.approx(expected, abs=0.5 * 0.3 / 8)
-        assert bool(told(task, "is_success")) == (told(task, "progress_m") >= 0.5)
-    before = told(task, "progress_m")
+        assert bool(value(task, "is_success")) == (value(task, "progress_m") >= 0.5)
+    before = value(task, "progress_m")
     terms, _ = step(task, [1.2, 0.0], live=False)
-    assert set(terms.values()) == {0.0} and told(task, "progress_m") == before == pytest.approx(
+    assert set(terms.values()) == {0.0} and value(task, "progress_m") == before == pytest.approx(
         0.6 + turn_off, abs=0.02
     )
     assert step(task, [1.0, 0.0])[0]["effort"] == 9 * 0.25
@@ -124,8 +124,8 @@ def test_the_tip_of_a_hairpin_that_is_cut_off_never_counts() -> None:
     complete = False
     for x in (*there, *there[::-1], -0.05):
         complete = complete or step(task, [x, 0.01])[1]
-    assert told(task, "passed_m") == pytest.approx(2.0 * (0.77 + 0.1), abs=0.15)
-    assert complete and not told(task, "is_success")
+    assert value(task, "passed_m") == pytest.approx(2.0 * (0.77 + 0.1), abs=0.15)
+    assert complete and not value(task, "is_success")
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_the_last_step_goes_past_the_end_and_tells_of_the_path_that_exists(
         for share in (0.25, 0.5, 0.75, 1.0) if end != places[-1] else (1.0,):
             xy = [(1.0 - share) * a + share * b for a, b in zip(start, end, strict=True)]
             terms, complete = step(task, xy, time_s=1.0)
-            off.append(told(task, "cross_track_error_m"))
+            off.append(value(task, "cross_track_error_m"))
             assert complete is (end == places[-1])
-    assert told(task, "arc_m") == told(task, "furthest_m") == pytest.approx(arc)
-    assert told(task, "arc_m") <= told(task, "route_m")
+    assert value(task, "arc_m") == value(task, "furthest_m") == pytest.approx(arc)
+    assert value(task, "arc_m") <= value(task, "route_m")
     assert off[-1] == pytest.approx(error)
     assert terms["cross_track"] == pytest.approx(abs(error))
-    assert told(task, "mean_cross_track_m") == pytest.approx(abs(error) / len(off))
-    assert told(task, "schedule_error_m") == pytest.approx(arc - 1.0) == terms["schedule"]
+    assert value(task, "mean_cross_track_m") == pytest.approx(abs(error) / len(off))
+    assert value(task, "schedule_error_m") == pytest.approx(arc - 1.0) == terms["schedule"]
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_a_robot_beside_a_short_last_piece_is_not_at_the_end(
         values[:] = before  # all of it up to there is passed
     LAST[id(task)][:] = [before, 0.0]
     terms, complete = step(task, xy)
-    assert not complete and told(task, "arc_m") == pytest.approx(arc)
-    assert told(task, "cross_track_error_m") == pytest.approx(xy[1]) == terms["cross_track"]
-    assert told(task, "passed_m") == pytest.approx(max(before, arc))
+    assert not complete and value(task, "arc_m") == pytest.approx(arc)
+    assert value(task, "cross_track_error_m") == pytest.approx(xy[1]) == terms["cross_track"]
+    assert value(task, "passed_m") == pytest.approx(max(before, arc))
     task.update_goal(np.array([xy]), slice(None))
     assert task.signals()["path_xy"][0] == pytest.approx([arc, 0.0])
     assert task.goal().target_xy_w[0] == pytest.approx(task.routes.place(np.array([arc + SPEC.length_m / 3.0]))[0])
@@ -184,10 +184,10 @@ def test_a_schedule_limits_progress_and_commands_the_speed() -> None:
         time_s = 0.5 * (i + 1)
         terms, _ = step(task, [x, 0.0], time_s)
         off.append(x - 0.2 * time_s)
-        assert told(task, "schedule_error_m") == pytest.approx(off[-1], abs=1e-12)
+        assert value(task, "schedule_error_m") == pytest.approx(off[-1], abs=1e-12)
         assert terms["schedule"] == pytest.approx(abs(off[-1]), abs=1e-12)
-        assert told(task, "progress_m") == pytest.approx(min(x, 0.2 * time_s))
-    assert told(task, "mean_schedule_error_m") == pytest.approx(np.abs(off).mean())
+        assert value(task, "progress_m") == pytest.approx(min(x, 0.2 * time_s))
+    assert value(task, "mean_schedule_error_m") == pytest.approx(np.abs(off).mean())
     for measured, speed in ((0.4, 0.2 + 0.2 / 5.0), (0.8, 0.2 - 0.2 / 5.0), (5.0, 0.0)):
         for _ in range(12):
             task.update_goal(np.array([[measured, 0.0]]), slice(None))
@@ -250,7 +250,7 @@ def test_recorded_points_are_laid_before_the_robot(tmp_path: Path) -> None:
     assert config.path.points == ((5.0, 5.0), (5.0, 7.0), (4.0, 7.0))
     assert build(PathFollowConfig, to_dict(config)) == config  # whatever becomes of the file
     closed = make(kind="recorded", points=[[0, 0], [1, 0], [1, 1]], closed=True)
-    assert told(closed, "route_m") == pytest.approx(2.0 + np.sqrt(2.0))
+    assert value(closed, "route_m") == pytest.approx(2.0 + np.sqrt(2.0))
 
 
 def test_what_is_seen_of_a_line_comes_from_the_measured_pose() -> None:

@@ -147,7 +147,7 @@ def test_what_is_seen_comes_from_measured_positions() -> None:
 
 @pytest.mark.parametrize("controller", ["sjc", "cc", "cpg", "fault_aware"])
 def test_classical_controllers_hold_the_commanded_speed(controller: str) -> None:
-    """The gaits alone make about 0.45 m/s; they are told 0.12 and then 0.25 m/s."""
+    """The gaits alone make about 0.45 m/s; the commands are 0.12 and then 0.25 m/s."""
     config = {
         "action": {"kind": "residual", "controller": {"tuned": controller}}, "faults": {"n_max": 0},
         "command": {"min_interval_s": 40.0, "max_interval_s": 40.0, "max_turn_rad": 0.3}, "time_limit_s": 80.0,
