@@ -23,9 +23,9 @@ settings.load_profile("repeatable")
 
 TESTS = Path(__file__).parent
 QUICK = (
-    "benchmark/test_statistics", "controllers/test_cc", "controllers/test_controllers",
+    "benchmark/test_statistics", "controllers/test_controllers",
     "controllers/test_fault_aware", "controllers/test_fault_detection", "controllers/test_guidance",
-    "controllers/test_nominal_chain", "controllers/test_serpenoid", "controllers/test_tuned",
+    "controllers/test_nominal_chain", "controllers/test_gaits", "controllers/test_tuned",
     "hardware/bus/test_family", "hardware/bus/test_protocol", "hardware/calibration/test_calibration.py",
     "hardware/robot/test_run_config", "hardware/guard/test_cycle_time", "hardware/guard/test_safety",
     "interface/test_interface", "interface/test_policy_file", "obstacles/test_shapes", "robot/",

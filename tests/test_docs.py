@@ -23,7 +23,7 @@ from snake_gym.__main__ import main as snake_gym_main
 from snake_gym.config import dump_yaml, to_dict
 from snake_gym.config.settings import declared_types
 from snake_gym.envs import SnakeEnv
-from snake_gym.envs.tables import groups, setting_notes, setting_rows, write_page
+from snake_gym.envs.tables import groups, setting_notes, setting_rows
 from snake_gym.hardware.__main__ import main as hardware_main
 from snake_gym.registry import TASKS, find_task
 from snake_gym.robot.measurement import Goal, Measurement
@@ -32,14 +32,12 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def test_env_page_is_up_to_date() -> None:
-    assert (ROOT / "docs/env.md").read_text() == write_page(), "run: python -m snake_gym.envs.tables > docs/env.md"
-
-
-def test_settings_page_is_up_to_date() -> None:
-    page = pytest.importorskip("snake_gym.agents.settings_page")  # needs torch
-    written = (ROOT / "docs/settings.md").read_text()
-    assert written == page.write_page(), "run: python -m snake_gym.agents.settings_page > docs/settings.md"
+@pytest.mark.parametrize(
+    ("page", "module"), [("env.md", "snake_gym.envs.tables"), ("settings.md", "snake_gym.agents.settings_page")]
+)
+def test_a_page_made_by_a_program_is_up_to_date(page: str, module: str) -> None:
+    made = pytest.importorskip(module).write_page()  # that of all settings needs torch
+    assert (ROOT / "docs" / page).read_text() == made, f"run: python -m {module} > docs/{page}"
 
 
 def test_the_page_of_policies_has_the_fields_that_a_controller_sees() -> None:
@@ -167,21 +165,11 @@ def test_the_python_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytes
     if name == "clients.md":
         names.clear()  # Minari's folder warns when it goes, which the next test would be blamed for
         gc.collect()
-        return
-    checks = {"policy_file.md": check_policy_file, "policy.md": check_policy}
-    if name in checks:
-        checks[name](names)
-
-
-def check_policy_file(names: dict[str, Any]) -> None:
-    assert np.isfinite(names["reference"]).all()
-    assert names["info"]["episode_time_s"] == pytest.approx(60.0)
-    assert names["info"]["progress_m"] > 10.0
-
-
-def check_policy(names: dict[str, Any]) -> None:
-    """The steered gait reaches targets; a straight one would not."""
-    assert names["info"]["targets_reached"] >= 2
+    elif name == "policy_file.md":
+        assert np.isfinite(names["reference"]).all()
+        assert names["info"]["episode_time_s"] == pytest.approx(60.0) and names["info"]["progress_m"] > 10.0
+    elif name == "policy.md":
+        assert names["info"]["targets_reached"] >= 2, "the gait is steered"
 
 
 @pytest.mark.slow

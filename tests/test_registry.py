@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import warnings
-
 import gymnasium as gym
 import pytest
 
 import snake_gym
-from snake_gym.registry import REAL, TASKS, find_task, register_envs
+from snake_gym.registry import REAL, TASKS, find_task
 
 
 @pytest.mark.parametrize("env_id", [*TASKS, REAL])
@@ -22,13 +19,6 @@ def test_every_env_is_made_by_name(env_id: str) -> None:
         envs = gym.make_vec(env_id, num_envs=2, vectorization_mode="vector_entry_point")
         assert (envs.num_envs, type(envs.unwrapped.core.config)) == (2, find_task(env_id))  # type: ignore[attr-defined]
         envs.close()
-
-
-def test_registering_twice_is_harmless() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        register_envs()
-        importlib.reload(snake_gym)
 
 
 def test_names_of_the_package_load_at_first_use() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
-from snake_gym.config import ConfigError, Settings, apply_overrides, build, check_order, dump_yaml, load_yaml, to_dict
+from snake_gym.config import ConfigError, Settings, build, check_order, dump_yaml, load_yaml, to_dict
 from snake_gym.config.settings import Count, Limit, NonNegative, Positive, PositiveShare, Share
 
 
@@ -49,7 +49,6 @@ class Training(Settings):
     weights: dict[str, float] = field(default_factory=dict)
     folder: Path = Path("runs")
     anything: Any = None
-    level: Annotated[int, "doc"] = 0
     seed: int | str | None = None
     either: Algorithm | Required | None = None
 
@@ -85,17 +84,10 @@ def refusal(mapping: Mapping[Any, Any], where: str = "", cls: type = Training) -
         ("limit", ".inf", math.inf),  # JSON has no other infinity
         ("limit", np.float32(0.5), 0.5),
         ("steps", 3e6, 3_000_000),
-        ("steps", 2**63 + 1, 2**63 + 1),
         ("gain", np.array([1.0, 2.0]), (1.0, 2.0)),
-        ("extra", None, None),
-        ("extra", {"batch_size": 8}, Algorithm(batch_size=8)),
         ("extra", Algorithm(batch_size=8), Algorithm(batch_size=8)),
         ("algorithm", {"kind": "sac", "hidden": [8]}, Algorithm(kind="sac", hidden=(8,))),
-        ("weights", {"progress": 10, "target": 2}, {"progress": 10.0, "target": 2.0}),
         ("folder", "a/b", Path("a/b")),
-        ("anything", {"x": [1, "2"]}, {"x": [1, "2"]}),
-        ("level", 4, 4),
-        ("seed", 3, 3),
         ("seed", "3", "3"),
         ("either", {"kind": "b"}, Required("b")),
     ],
@@ -110,21 +102,17 @@ def test_values_become_the_declared_type(name: str, given_value: Any, expected: 
     ("mapping", "message"),
     [
         ({"steps": "2"}, "steps is '2'; expected an integer"),
-        ({"steps": math.inf}, "steps is inf; expected an integer"),
         ({"steps": True}, "steps is true; expected an integer"),
-        ({"limit": "1e-3"}, "limit is '1e-3'; expected a number"),
         ({"limit": math.nan}, "limit is nan; expected a number"),
         ({"resume": 1}, "resume is 1; expected true or false"),
         ({"name": 12}, "name is 12; expected text"),
         ({"gain": "high"}, "gain is 'high'; expected a number or a list, each a number"),
         ({"span": [1]}, "span is [1]; expected a list of 2: a number, a number"),
         ({"weights": {1: 2}}, "the key 1 of weights is 1; expected text"),
-        ({"weights": {"target": "2"}}, "weights.target is '2'; expected a number"),
         ({"algorithm": None}, "algorithm is null; expected a group of settings (kind, learning_rate, "),
         ({"algorithm": {"kind": "poo"}}, "algorithm.kind is 'poo'; expected one of 'ppo', 'sac'; did you mean 'ppo'?"),
         ({"algorithm": {"hiden": 1}}, "algorithm.hiden is not a setting; did you mean 'hidden'? (settings: kind, "),
         ({"learning_rate": 1}, "learning_rate is not a setting; did you mean 'algorithm.learning_rate'?"),
-        ({1: 2}, "1 is not a setting"),
         ({"folder": 3}, "folder is 3; expected a path"),
         ({"seed": [1]}, "seed is [1]; expected an integer or text or null"),
         ({"either": {"kind": "c", "m": 1}}, "either is {'kind': 'c', 'm': 1}; expected a group of settings (kind, lea"),
@@ -174,12 +162,6 @@ def test_a_number_is_in_its_range(name: str, accepted: list[float], refused: lis
         )
 
 
-@pytest.mark.parametrize("value", [10**400, -(10**400), "9" * 5000])
-def test_numbers_of_hundreds_of_digits_are_refused(value: Any) -> None:
-    assert "period_s is " in refusal({"period_s": value}, "", Wave)
-    assert "offset is " in refusal({"offset": value}, "", Wave)
-
-
 def test_an_object_changed_in_python_is_checked_too() -> None:
     wave = Wave(3, torque_nm=np.array([1.0, 2.0]), turns=2.0)  # type: ignore[arg-type]
     assert (wave.period_s, wave.torque_nm, wave.turns) == (3.0, (1.0, 2.0), 2)
@@ -191,43 +173,20 @@ def test_an_object_changed_in_python_is_checked_too() -> None:
         wave.turns = 3  # type: ignore[misc]
 
 
-def test_a_wrong_default_of_a_user_s_own_class_is_named() -> None:
-    class Mine(Settings):
-        speed_m_s: Positive = -1.0
-
-    with pytest.raises(ConfigError, match=r"^speed_m_s is -1; expected finite and > 0"):
-        Mine()
-
-
 def test_settings_that_contradict_each_other_are_refused_after_each_is_in_its_range() -> None:
     assert refusal({"early_s": 10}, "a.yaml", Wave) == "a.yaml: early_s is 10, late_s 9; expected early_s <= late_s"
     assert "late_s is -1; expected finite" in refusal({"early_s": 10, "late_s": -1}, "", Wave)
     assert Wave(early_s=9.0).early_s == 9.0
 
 
-number = st.floats(-1e9, 1e9)
-text = st.text(max_size=12)
-algorithms = st.builds(
-    Algorithm,
-    kind=st.sampled_from(["ppo", "sac"]),
-    learning_rate=st.floats(1e-300, 1e9),
-    batch_size=st.integers(0, 2**70),
-    hidden=st.lists(st.integers(), max_size=5).map(tuple),
-)
 trainings = st.builds(
     Training,
-    algorithm=algorithms,
-    extra=st.none() | algorithms,
-    gain=number | st.lists(number, max_size=4).map(tuple),
+    gain=st.floats(-1e9, 1e9) | st.lists(st.floats(-1e9, 1e9), max_size=4).map(tuple),
     limit=st.floats(allow_nan=False),
-    span=st.tuples(number, number),
     steps=st.integers(),
-    name=text,
-    resume=st.booleans(),
-    weights=st.dictionaries(text, number, max_size=3),
-    folder=st.sampled_from([Path("runs"), Path("/tmp/a b")]),
-    level=st.integers(),
-    seed=st.none() | st.integers() | text,
+    name=st.text(max_size=12),
+    weights=st.dictionaries(st.text(max_size=12), st.floats(-1e9, 1e9), max_size=3),
+    seed=st.none() | st.integers() | st.text(max_size=12),
 )
 
 
@@ -239,20 +198,10 @@ def test_yaml_then_build_is_the_identity(training: Training, tmp_path_factory: p
     assert build(Training, load_yaml(path)) == training
 
 
-def test_the_mapping_is_left_as_it_was_and_the_command_line_s_text_is_yaml() -> None:
-    mapping = {"algorithm": {"hidden": [1, 2]}, "weights": {"a": 1}}
-    built = build(Training, mapping)
-    assert mapping == {"algorithm": {"hidden": [1, 2]}, "weights": {"a": 1}}
-    assert built.weights is not mapping["weights"]
-    assert build(Training, apply_overrides({}, ["steps=3e6"])).steps == 3_000_000
-
-
 def test_to_dict_gives_plain_data() -> None:
     plain = to_dict(Training(gain=(1.0, 2.0), weights={"a": np.float64(1)}, anything=np.arange(3)))
-    assert plain["gain"] == [1.0, 2.0]
-    assert plain["anything"] == [0, 1, 2]
-    assert plain["folder"] == "runs"
-    assert plain["limit"] == math.inf
+    shown = [plain[name] for name in ("gain", "anything", "folder", "limit")]
+    assert shown == [[1.0, 2.0], [0, 1, 2], "runs", math.inf]
     assert plain["algorithm"] == dataclasses.asdict(Algorithm()) | {"hidden": [128, 128]}
     assert type(plain["weights"]["a"]) is float
     with pytest.raises(TypeError, match="cannot be written as plain data"):

@@ -1,4 +1,4 @@
-"""Critics that are told the truth: they use it, their actors never see it, and it stands in no policy file."""
+"""Critics with privileged observations: they use them, their actors never see them, and no policy file holds them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy_file import load_policy
 from tests.agents.copy_env import CopyEnv
 from tests.agents.runs import NETWORK, PPO, SNAKE, run_to_end, small_config
+from tests.agents.test_learning import IDLE
+from tests.agents.test_learning import PPO as LEARNS
 
 TRUTH = ["true_joint_angle", "true_velocity", "fault_kind", "randomisation/friction_across"]
 ENV = {
@@ -30,7 +32,7 @@ ENV = {
 
 
 class LuckyCopyEnv(CopyEnv):
-    """``CopyEnv`` whose rewards add luck of standard deviation 1, which only the privileged part tells."""
+    """``CopyEnv`` whose rewards add luck of standard deviation 1, seen in the privileged part alone."""
 
     def __init__(self, num_envs: int, mode: AutoresetMode = AutoresetMode.SAME_STEP) -> None:
         super().__init__(num_envs, mode=mode)
@@ -56,7 +58,7 @@ class LuckyCopyEnv(CopyEnv):
 
 
 class Parts(dict[str, Any]):
-    """Parts of observations whose rows can be picked, as ``report_ends`` does."""
+    """Parts of observations; an index picks rows of each, for ``report_ends``."""
 
     def __getitem__(self, key: Any) -> Any:
         return super().__getitem__(key) if isinstance(key, str) else {name: own[key] for name, own in self.items()}
@@ -67,14 +69,10 @@ def lucky_envs(n_worlds: int, mode: AutoresetMode) -> CopyEnv:
 
 
 def test_the_critic_uses_the_truth_and_the_actor_learns(tmp_path: Path) -> None:
-    algorithm = {"name": "PPO", "n_steps": 16, "batch_size": 128, "n_epochs": 5, "gamma": 0.0, "learning_rate": 3e-3,
-                 "network": {"net_arch": [32], "log_std_init": -1.0}}  # fmt: skip
-    once = {"every_steps": 0, "episodes": 64}
-    config = small_config(algorithm=algorithm, stagger=False, total_steps=20_480, eval=once)
+    config = small_config(algorithm=LEARNS, stagger=False, total_steps=20_480, eval={"every_steps": 0, "episodes": 64})
     training = run_to_end(config, tmp_path / "run", make_env=lucky_envs)
     columns = play_episodes(LearnerPolicy(training.model), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)
-    assert columns is not None
-    assert columns["return"].mean() > 0.1 * -0.64 * 2 / 3 * 10  # one that always answers 0 gets ten times less
+    assert columns is not None and columns["return"].mean() > 0.1 * IDLE
     truth = np.linspace(-2.0, 2.0, 200, dtype=np.float32)[:, None]
     obs = {"policy": np.zeros((200, 2), np.float32), "privileged": truth}
     policy: Any = training.model.policy

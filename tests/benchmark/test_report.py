@@ -122,6 +122,19 @@ def test_without_a_rival_there_is_no_ratio(results: list[Episodes]) -> None:
     json.dumps(summary, allow_nan=False)
 
 
+def test_regret_is_measured_to_the_best_oracle() -> None:
+    good = np.array([2.0, 4.0, 6.0])
+    rows = [
+        episodes("cc", n=3, progress_m=0.75 * good), episodes("weak", "oracle", n=3, progress_m=np.ones(3)),
+        episodes("best", "oracle", n=3, progress_m=good),
+    ]  # fmt: skip
+    found = summarise(rows, 200)["policies"]
+    assert found["cc"]["regret"] == pytest.approx(0.25)
+    assert found["cc"]["regret_ci95"] == pytest.approx([0.25, 0.25])  # pairs: each is a quarter behind
+    assert found["best"]["regret"] == 0.0
+    assert "regret" not in summarise(rows[:1], 200)["policies"]["cc"]
+
+
 def test_the_documentation_has_every_number_of_the_json() -> None:
     summary = summarise([episodes("ppo", "learned", 2.0), episodes("sjc")], 200)
     again = json.loads(json.dumps(summary, allow_nan=False))

@@ -14,6 +14,12 @@ from snake_gym.interface.policy_file import load_policy
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 ROOT = Path(__file__).parents[2]
+LEARNERS = {
+    "cleanrl_ppo": ("torch", "--total-steps 512 --num-envs 4 --num-steps 64 --episode-steps 30", 16),
+    "torchrl_ppo": ("torchrl", "--total-steps 600 --batch-steps 200 --episode-steps 30", 20),
+    "tianshou_ppo": ("tianshou", "--total-steps 480 --batch-steps 240 --num-envs 4 --episode-steps 30", 16),
+}
+"""Example -> its library, its options, and the episodes that it ends."""
 
 
 def run(name: str, *argv: str) -> dict[str, list[float]]:
@@ -35,29 +41,13 @@ def check_policy(folder: Path, env_id: str) -> None:
 
 
 @pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/Velocity-v0"])
-def test_cleanrl(env_id: str, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="extra train")
-    sizes = ["--total-steps", "512", "--num-envs", "4", "--num-steps", "64", "--episode-steps", "30"]
-    found = run("cleanrl_ppo", "--env-id", env_id, *sizes, "--out", str(tmp_path))
-    assert len(found["returns"]) == 16, "4 worlds, 128 steps, episodes of 30"
-    check_policy(tmp_path, env_id)
-
-
-@pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/Velocity-v0"])
-def test_torchrl(env_id: str, tmp_path: Path) -> None:
-    pytest.importorskip("torchrl", reason="extra clients")
-    sizes = ["--total-steps", "600", "--batch-steps", "200", "--episode-steps", "30"]
-    found = run("torchrl_ppo", "--env-id", env_id, *sizes, "--out", str(tmp_path))
-    assert len(found["returns"]) == found["truncated"][0] == 20
-    check_policy(tmp_path, env_id)
-
-
-@pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/Velocity-v0"])
-def test_tianshou(env_id: str, tmp_path: Path) -> None:
-    pytest.importorskip("tianshou", reason="extra clients")
-    sizes = ["--total-steps", "480", "--batch-steps", "240", "--num-envs", "4", "--episode-steps", "30"]
-    found = run("tianshou_ppo", "--env-id", env_id, *sizes, "--out", str(tmp_path))
-    assert len(found["returns"]) == found["truncated"][0] == 16, "4 worlds, 120 steps, episodes of 30"
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_learner_leaves_a_policy(name: str, env_id: str, tmp_path: Path) -> None:
+    library, sizes, n_episodes = LEARNERS[name]
+    pytest.importorskip(library, reason="extra train or clients")
+    found = run(name, "--env-id", env_id, *sizes.split(), "--out", str(tmp_path))
+    assert len(found["returns"]) == n_episodes
+    assert found.get("truncated", [n_episodes])[0] == n_episodes
     check_policy(tmp_path, env_id)
 
 
@@ -65,8 +55,9 @@ def test_tianshou(env_id: str, tmp_path: Path) -> None:
 def test_rllib(env_id: str) -> None:
     """Runs in the environment of its own that docs/clients.md describes."""
     pytest.importorskip("ray.rllib", reason="its own environment: it demands another Gymnasium")
-    sizes = ["--iterations", "2", "--batch-steps", "256", "--episode-steps", "30"]
-    found = run("rllib_ppo", "--env-id", env_id, *sizes)
+    found = run(
+        "rllib_ppo", "--env-id", env_id, *["--iterations", "2", "--batch-steps", "256", "--episode-steps", "30"]
+    )
     assert max(found["changed"]) > 0.0
 
 

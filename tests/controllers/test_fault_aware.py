@@ -1,7 +1,8 @@
-"""Fault-aware control: CC where nothing fails, and each of its means by itself."""
+"""Fault-aware control: CC where nothing fails, each of its means by itself, and the mirrored robot that drives back."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,18 +10,21 @@ import pytest
 
 from snake_gym.controllers.base import ControllerState
 from snake_gym.controllers.cc import Cc, CcConfig
-from snake_gym.controllers.fault_aware import FaultAware, FaultAwareConfig
+from snake_gym.controllers.fault_aware import FaultAware, FaultAwareConfig, mirror_joints, mirror_measurement
 from snake_gym.controllers.fault_detection import FREE, LOCKED, WEAK
+from snake_gym.controllers.guidance import wrap_angle
 from snake_gym.controllers.nominal_joint import NominalJoints
-from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.controllers.serpenoid import serpenoid_reference
+from snake_gym.robot.measurement import Goal, Measurement, link_angles
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.controllers.worlds import N_JOINTS, SPEC, random_world, straight_world
 
 WIDE = replace(SPEC, joint_limit_rad=3.1)
 DT_S = 0.2
 
 
-def told(measurement: Measurement, *joints: int) -> Measurement:
+def known(measurement: Measurement, *joints: int) -> Measurement:
     """Somebody says that these joints (from 0) have failed, and no others."""
     failed = np.zeros(measurement.joint_angle.shape, dtype=bool)
     failed[:, list(joints)] = True
@@ -34,7 +38,7 @@ def start(
     controller = FaultAware(config, WIDE)
     state = controller.initial_state(len(world[0].joint_angle))
     state["fault_kind"][:, list(joints)] = kind
-    return controller.command(told(world[0], *joints), world[1], state, DT_S), controller, state
+    return controller.command(known(world[0], *joints), world[1], state, DT_S), controller, state
 
 
 def command(
@@ -49,7 +53,7 @@ def test_without_faults_it_is_cc() -> None:
     state, own_state = cc.initial_state(7), own.initial_state(7)
     for _ in range(5):
         expected = cc.command(*world, state, DT_S)
-        np.testing.assert_allclose(own.command(told(world[0]), world[1], own_state, DT_S), expected, atol=1e-12)
+        np.testing.assert_allclose(own.command(known(world[0]), world[1], own_state, DT_S), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "ahead", "behind"), [(LOCKED, 0.3, 0.6), (FREE, 0.25, 0.1)])
@@ -97,7 +101,7 @@ def test_a_target_behind_makes_the_tail_lead_and_one_ahead_the_head() -> None:
     leads = []
     for heading in (0.0, 1.4, 1.65, 1.9, 1.5, 1.0):  # of the robot, against its target
         measurement, goal = straight_world(1, heading)
-        controller.command(told(measurement), goal, state, DT_S)
+        controller.command(known(measurement), goal, state, DT_S)
         leads.append(state["reverse"][0])
     assert leads == [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
 
@@ -120,7 +124,7 @@ def test_the_command_goes_on_smoothly_when_the_direction_changes() -> None:
     for step in range(40):
         if step == 20:
             state["fault_kind"][:, 8] = FREE
-        commands.append(controller.command(told(world[0], *([8] if step >= 20 else [])), world[1], state, 0.02)[0])
+        commands.append(controller.command(known(world[0], *([8] if step >= 20 else [])), world[1], state, 0.02)[0])
     assert state["reverse"][0] == 1.0
     assert np.abs(np.diff(commands, axis=0)).max() <= 3.0 * 0.5 * 0.02 * 1.001
 
@@ -134,7 +138,7 @@ def test_amplitude_and_frequency_follow_the_number_of_faults() -> None:
 
 
 def test_a_servo_that_was_calibrated_wrongly_is_trimmed() -> None:
-    """Joints that follow as nominal servos do, one of them 0.3 rad beside that, which ends where it is wanted."""
+    """Joints that follow as nominal servos do, one of them off by 0.3 rad, which the trim takes away."""
     settings = {"amplitude_rad": 0.5, "frequency_rad_s": 3.0, "coupling": 0.0, "heading_gain": 0.0}
     seen = {}
     for trim_hz in (0.0, 0.5):
@@ -143,7 +147,7 @@ def test_a_servo_that_was_calibrated_wrongly_is_trimmed() -> None:
         angle, rate, off = np.zeros((1, N_JOINTS)), np.zeros((1, N_JOINTS)), 0.3 * (np.arange(N_JOINTS) == 4)
         swings = []
         for _ in range(1000):
-            seen_so = told(measurement._replace(joint_angle=angle + off, joint_rate=rate))
+            seen_so = known(measurement._replace(joint_angle=angle + off, joint_rate=rate))
             nominal.advance(angle, rate, controller.command(seen_so, goal, state, DT_S), DT_S)
             swings.append((angle + off)[0].copy())
         period = round(2.0 * np.pi / 3.0 / DT_S)
@@ -154,15 +158,40 @@ def test_a_servo_that_was_calibrated_wrongly_is_trimmed() -> None:
     assert seen[0.5][4] == pytest.approx(0.0, abs=0.02)
 
 
-def test_it_finds_a_locked_joint_by_itself() -> None:
-    """A robot whose joints do at once what they are told, but for one."""
-    controller = FaultAware(FaultAwareConfig(amplitude_rad=0.5, frequency_rad_s=3.0), SPEC)
-    state = controller.initial_state(1)
-    measurement, goal = straight_world(1)
-    angle = np.zeros((1, N_JOINTS))
-    for _ in range(40):
-        given = controller.command(measurement._replace(joint_angle=angle.copy()), goal, state, DT_S)
-        angle += 0.7 * (given - angle)
-        angle[:, 6] = 0.1
-    assert (np.flatnonzero(state["fault_kind"][0]) == [6]).all()
-    assert state["fault_kind"][0, 6] == LOCKED
+ALL = np.ones(6, dtype=bool)
+
+
+def test_the_mirror_is_its_own_inverse() -> None:
+    measurement, _ = random_world(6)
+    mask = np.array([True, False] * 3)
+    twice = mirror_measurement(mirror_measurement(measurement, mask), mask)
+    np.testing.assert_allclose(twice.joint_angle, measurement.joint_angle)
+    np.testing.assert_allclose(wrap_angle(twice.head_angle - measurement.head_angle), 0.0, atol=1e-12)
+    np.testing.assert_array_equal(
+        mirror_joints(mirror_joints(measurement.joint_rate, ALL), ALL), measurement.joint_rate
+    )
+    unmirrored = mirror_measurement(measurement, ~ALL)
+    np.testing.assert_array_equal(unmirrored.joint_angle, measurement.joint_angle)
+    np.testing.assert_array_equal(unmirrored.head_angle, measurement.head_angle)
+
+
+def test_links_of_the_mirrored_robot_are_those_of_the_robot_turned_round() -> None:
+    measurement, _ = random_world(6)
+    seen = link_angles(mirror_measurement(measurement, ALL))
+    np.testing.assert_allclose(wrap_angle(seen - link_angles(measurement)[:, ::-1] - math.pi), 0.0, atol=1e-12)
+
+
+def test_a_mirrored_gait_drives_the_robot_as_far_tail_first() -> None:
+    """World 0 head first, world 1 the mirrored gait: the same motion, turned round."""
+    robot = SimulatedRobot(SPEC, 2, n_threads=1)
+    mirrored = np.array([False, True])
+    shape = mirror_joints(serpenoid_reference(np.zeros(2), 0.5, 0.5, N_JOINTS), mirrored)
+    start = Measurement(shape, 0 * shape, np.zeros((2, 2)), np.zeros(2), np.ones(2, dtype=bool), np.zeros((2, 2)))
+    head = np.array([0.0, -math.pi - float(start.joint_angle[1].sum())])  # the tail of world 1 points along x
+    robot.set_shape(shape, head, np.zeros((2, 2)), "centre")
+    for step in range(100):
+        wave = serpenoid_reference(np.full(2, 4.0 * 0.2 * step), 0.5, 0.5, N_JOINTS, 0.1)
+        robot.step(mirror_joints(wave, mirrored))
+    way = robot.state.centre_xy
+    assert np.hypot(*way[0]) > 1.0
+    np.testing.assert_allclose(way[1], way[0], rtol=1e-6, atol=1e-6)

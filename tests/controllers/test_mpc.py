@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from snake_gym.benchmark.oracle import oracle_entrant
-from snake_gym.benchmark.report import summarise
-from snake_gym.benchmark.runner import Episodes, play, roll
+from snake_gym.benchmark.runner import play, roll
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, make_scenarios
 from snake_gym.config import ConfigError, build
 from snake_gym.controllers import make_controller
@@ -131,23 +130,3 @@ def test_an_oracle_refuses_a_task_without_targets_to_reach() -> None:
         ConfigError, match="oracle plans for progress towards targets; SnakeGym/Velocity-v0 is scored by"
     ):
         oracle_entrant("oracle", scenarios(env_id="SnakeGym/Velocity-v0"))
-
-
-def test_regret_is_measured_to_the_best_oracle() -> None:
-    def episodes(name: str, kind: str, progress: list[float]) -> Episodes:
-        n = len(progress)
-        columns = {"progress_m": np.array(progress), "energy_j": np.ones(n), "n_faults": np.zeros(n, int),
-                   "is_success": np.zeros(n, bool), "episode_time_s": np.ones(n), "seed": np.arange(n)}  # fmt: skip
-        return Episodes(name, kind, columns, np.zeros(1), np.zeros((1, n), np.float32), "same")  # type: ignore[arg-type]
-
-    good = [2.0, 4.0, 6.0]
-    rows = [
-        episodes("cc", "classical", [1.5, 3.0, 4.5]),
-        episodes("weak", "oracle", [1.0] * 3),
-        episodes("o", "oracle", good),
-    ]
-    found = summarise(rows, 200)["policies"]
-    assert found["cc"]["regret"] == pytest.approx(0.25)
-    assert found["cc"]["regret_ci95"] == pytest.approx([0.25, 0.25])  # pairs: each is a quarter behind
-    assert found["o"]["regret"] == 0.0
-    assert "regret" not in summarise(rows[:1], 200)["policies"]["cc"]

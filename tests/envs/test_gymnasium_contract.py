@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 import re
 import warnings
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import snake_gym
 from snake_gym.config import ConfigError
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.envs import SnakeEnv, WaypointsConfig, make_waypoints
@@ -26,7 +24,7 @@ IDS = list(PLANAR_TASKS)
 CONFIGS = {"mapping": {"faults": {"n_max": 2}}, "object": WaypointsConfig(faults=FaultConfig(n_max=2))}
 
 
-# --- settings beside a config ----------------------------------------------------------------------------------------
+# --- settings over a config ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -37,22 +35,13 @@ def test_keyword_settings_are_laid_over_a_config(make: Any, config: Any) -> None
     assert CONFIGS["object"] == WaypointsConfig(faults=FaultConfig(n_max=2))
 
 
-@pytest.mark.parametrize("config", [None, {"faults": {"n_max": 2}}], ids=["alone", "beside a config"])
 @pytest.mark.parametrize(
-    ("make", "typo", "meant"),
-    [
-        (gym.make, "fautls", "faults"),
-        (gym.make_vec, "fautls", "faults"),
-        (gym.make, "max_epsiode_steps", "max_episode_steps"),
-        (gym.make_vec, "autoreset_mod", "autoreset_mode"),
-    ],
+    ("make", "typo", "meant"), [(gym.make, "fautls", "faults"), (gym.make_vec, "autoreset_mod", "autoreset_mode")]
 )
-def test_an_unknown_keyword_is_a_type_error_that_names_the_nearest(
-    make: Any, typo: str, meant: str, config: dict[str, Any] | None
-) -> None:
+def test_an_unknown_keyword_is_a_type_error_that_names_the_nearest(make: Any, typo: str, meant: str) -> None:
     """Libraries find out by a TypeError what an env takes: TorchRL tries ``frameskip``."""
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{typo}'.*did you mean '{meant}'") as caught:
-        make(IDS[0], config=config, **{typo: None})
+        make(IDS[0], config={"faults": {"n_max": 2}}, **{typo: None})
     assert isinstance(caught.value, ConfigError)
 
 
@@ -86,8 +75,7 @@ STEPS: dict[str, tuple[dict[str, Any], int]] = {
     "by default": ({}, 300),
     "longer by time_limit_s": ({"time_limit_s": 100.0}, 500),
     "of another robot": ({"robot": {"preset": "resilient_servo", "control_dt_s": 0.5}}, 120),
-    "shorter by make": ({"max_episode_steps": 5}, 5),
-    "not longer by make": ({"time_limit_s": 2.0, "max_episode_steps": 12}, 10),
+    "shorter by make": ({"time_limit_s": 2.0, "max_episode_steps": 5}, 5),
 }
 
 
@@ -115,7 +103,7 @@ def test_none_in_a_list_of_seeds_is_what_it_is_in_gymnasium() -> None:
     assert ours.core.episode.tolist() == [2, 0, 0]
 
 
-def test_np_random_seed_tells_the_seed_of_the_last_reset() -> None:
+def test_np_random_seed_is_the_seed_of_the_last_reset_or_state() -> None:
     for env in (SnakeEnv(), make_waypoints(2)):
         env.reset(seed=np.int64(5))  # type: ignore[arg-type]
         assert env.np_random_seed == 5 and type(env.np_random_seed) is int
@@ -124,38 +112,26 @@ def test_np_random_seed_tells_the_seed_of_the_last_reset() -> None:
         assert env.np_random_seed == 5
         env.reset(seed=5)
         assert env.np_random.random() == first
-    vector = make_waypoints(2)
-    vector.reset(seed=[8, 3])
-    assert tuple(vector.np_random_seed) == (8, 3)  # type: ignore[arg-type]
+    one, other = SnakeEnv(), SnakeEnv()
+    one.reset(seed=7)
+    other.reset(seed=1)
+    other.set_state(one.get_state())
+    assert other.np_random_seed == 7
+    vector = make_waypoints(3)
+    vector.reset(seed=[8, 3, 5])
+    vector.reset(seed=100, options={"reset_mask": np.array([True, False, False])})
+    assert tuple(vector.np_random_seed) == (100, 3, 5)  # type: ignore[arg-type]
 
 
-MAKERS = pytest.mark.parametrize("make", [SnakeEnv, lambda: make_waypoints(2)], ids=["single", "vector"])
-
-
-@MAKERS
-@pytest.mark.parametrize("attribute", ["np_random_seed", "np_random", None])
-def test_an_episode_without_a_seed_can_be_had_again_by_np_random_seed(make: Any, attribute: str | None) -> None:
-    """Read before the first reset, too."""
-    env, again = make(), make()
-    told = None
-    if attribute is not None:
-        getattr(env, attribute)
-        told = env.np_random_seed
-    first, _ = env.reset()
-    assert told in (None, env.np_random_seed)
-    assert_same(again.reset(seed=env.np_random_seed)[0], first, "the seed that was told")
-    assert env.core.seeds[0] == env.np_random_seed
-    assert not np.array_equal(make().reset()[0], first)
-
-
-@MAKERS
-def test_an_own_generator_gives_the_first_seed(make: Any) -> None:
-    starts = []
-    for _ in range(2):
-        env = make()
-        env.np_random = np.random.default_rng(3)
-        starts.append(env.reset()[0])
-    assert_same(starts[0], starts[1], "the same generator")
+@pytest.mark.parametrize("make", [SnakeEnv, lambda: make_waypoints(2)], ids=["single", "vector"])
+def test_an_episode_without_a_seed_can_be_had_again_by_np_random_seed(make: Any) -> None:
+    """The seed may be read before the first reset, too."""
+    for env in (make(), make()):
+        before = env.np_random_seed
+        first, _ = env.reset()
+        assert before == env.np_random_seed == env.core.seeds[0]
+        assert_same(make().reset(seed=before)[0], first, "the same seed")
+        assert not np.array_equal(make().reset()[0], first)
 
 
 # --- arguments that are refused, and saved states --------------------------------------------------------------------
@@ -166,10 +142,7 @@ WRONG: list[tuple[Any, Any, str]] = [
     (SnakeEnv, lambda env: env.step(np.zeros(4)), r"action has shape (4,); expected (9,)"),
     (SnakeEnv, lambda env: env.step(["left"] * 9), "action is ['left', "),
     (make_waypoints, lambda env: env.step(BAD), "action[1, 3] is nan; expected a finite number in [-1, 1]"),
-    (make_waypoints, lambda env: env.step(BAD[1]), "action has shape (9,); expected (2, 9) (worlds, actions)"),
     (SnakeEnv, lambda env: env.reset(seed=-1), "seed is -1; expected an integer from 0 to 9223372036854775807"),
-    (SnakeEnv, lambda env: env.reset(seed=True), "seed is true; expected an integer"),
-    (make_waypoints, lambda env: env.reset(seed=2**63 - 1), "expected an integer from 0 to 9223372036854775806"),
     (make_waypoints, lambda env: env.reset(seed=[3]), "seed is a list of 1; expected 2, one for each world"),
     (SnakeEnv, lambda env: env.reset(options=3), "options is 3; expected None or a dict"),
     (make_waypoints, lambda env: env.reset(options={"reset_mask": BAD[0]}), "expected bool (2,), at least one True"),
@@ -182,7 +155,6 @@ WRONG: list[tuple[Any, Any, str]] = [
     (make_waypoints, lambda env: make_waypoints(2, None, "sometimes"), "autoreset_mode is 'sometimes'; expected one"),
     (make_waypoints, lambda env: make_waypoints(0), "num_envs is 0; expected an integer from 1 to 1000000"),
     (SnakeEnv, lambda env: SnakeEnv(plugin=3), "plugin is 3; expected a list, each text"),
-    (SnakeEnv, lambda env: snake_gym.load_policy(3), "policy is 3; expected a path"),
     (SnakeEnv, lambda env: SnakeEnv(IDS[1], config=WaypointsConfig()), "WaypointsConfig; this env expects a Obst"),
 ]
 
@@ -220,9 +192,8 @@ def test_what_get_state_returns_is_taken_back_whatever_controller_runs(controlle
 # --- copies ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 @pytest.mark.parametrize("env_id", IDS)
-def test_an_env_that_was_rendered_can_be_copied(env_id: str, duplicate: Any) -> None:
+def test_an_env_that_was_rendered_can_be_pickled(env_id: str) -> None:
     single = gym.make(env_id, render_mode="rgb_array").unwrapped
     vector = gym.make_vec(env_id, num_envs=2, render_mode="rgb_array")
     for env in (single, vector):
@@ -230,7 +201,7 @@ def test_an_env_that_was_rendered_can_be_copied(env_id: str, duplicate: Any) -> 
         action = env.action_space.sample()
         env.step(action)
         env.render()
-        twin = duplicate(env)
+        twin = pickle.loads(pickle.dumps(env))
         assert_same(twin.step(action)[0], env.step(action)[0], "after copying")
         np.testing.assert_array_equal(np.shape(twin.render()), np.shape(env.render()))
         assert_same(twin.reset(seed=3)[0], env.reset(seed=3)[0], "the next episode")
@@ -250,16 +221,3 @@ def test_checkers_are_silent(env_id: str, kind: str) -> None:
         warnings.simplefilter("error")
         check_env(gym.make(env_id, render_mode="rgb_array", **settings).unwrapped)
         sb3.check_env(gym.make(env_id, time_limit_s=2.0, **settings))
-        sb3.check_env(gym.make(env_id, max_episode_steps=10, **settings).unwrapped)
-
-
-def test_the_seed_in_use_is_told_after_a_state_or_some_worlds_were_set() -> None:
-    one, other = gym.make("SnakeGym/Waypoints-v0").unwrapped, gym.make("SnakeGym/Waypoints-v0").unwrapped
-    one.reset(seed=7)
-    other.reset(seed=1)
-    other.set_state(one.get_state())  # type: ignore[attr-defined]
-    assert other.np_random_seed == 7
-    envs = gym.make_vec("SnakeGym/Waypoints-v0", num_envs=3, vectorization_mode="vector_entry_point").unwrapped
-    envs.reset(seed=10)
-    envs.reset(seed=100, options={"reset_mask": np.array([True, False, False])})
-    assert envs.np_random_seed == (100, 11, 12)

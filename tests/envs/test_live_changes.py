@@ -53,15 +53,6 @@ def test_mending_all_joints_ends_drawn_faults_too_and_a_reset_draws_anew() -> No
     assert core.infos()["n_failed_joints"].tolist() == [2]
 
 
-def test_a_fault_is_gone_after_the_reset_of_an_env_without_faults() -> None:
-    core, never = core_of(), core_of()
-    core.set_fault(0, 2, "silent")
-    drive(core, 3)
-    for each in (core, never):
-        each.reset(np.array([8]))
-    np.testing.assert_array_equal(drive(core, 10), drive(never, 10))
-
-
 @pytest.mark.parametrize("kind", [kind for kind in kinds_of("joint") if "mine" not in kind])
 def test_a_state_saved_with_a_broken_and_a_mended_joint_goes_on_bit_for_bit(kind: str) -> None:
     core, other = core_of(), core_of()

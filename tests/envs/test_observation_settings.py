@@ -1,4 +1,4 @@
-"""The group ``observation``: columns, history and truth for critics, each against an oracle of its own."""
+"""Columns, history, truth for critics and revealed faults in the observations, each against an oracle of its own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from snake_gym.envs import SnakeVectorEnv, make_waypoints
+from snake_gym.envs.core import SnakeCore
 from snake_gym.interface.observations import FURTHER, ObservationLayout
 from snake_gym.interface.observer import Observer
 from snake_gym.robot.measurement import Goal, Measurement
@@ -166,16 +167,16 @@ def test_history_is_that_of_a_deque() -> None:
     for each in (plain, env):
         each.core.spread_ends()
     for action in np.random.default_rng(1).uniform(-1.0, 1.0, (60, n, J)):
-        for world, told in enumerate(steps):
-            assert_same(stacked[world], np.concatenate(list(told)[::-1]), f"world {world}")
+        for world, past in enumerate(steps):
+            assert_same(stacked[world], np.concatenate(list(past)[::-1]), f"world {world}")
         assert_same(env.core.observe(), stacked, "looked at again")
         (rows, _, terminated, truncated, infos), (stacked, *_, of_stacked) = plain.step(action), env.step(action)
-        for world, told in enumerate(steps):
-            told.append(rows[world])
+        for world, past in enumerate(steps):
+            past.append(rows[world])
             if (terminated | truncated)[world]:
-                told[-1] = infos["final_obs"][world]
-                assert_same(of_stacked["final_obs"][world], np.concatenate(list(told)[::-1]), f"end of world {world}")
-                told.extend([rows[world]] * k)
+                past[-1] = infos["final_obs"][world]
+                assert_same(of_stacked["final_obs"][world], np.concatenate(list(past)[::-1]), f"end of world {world}")
+                past.extend([rows[world]] * k)
 
 
 # --- truth for critics -----------------------------------------------------------------------------------------------
@@ -209,9 +210,9 @@ def test_the_policy_s_part_is_what_it_is_without_a_privileged_one() -> None:
     assert_same(both.step(action), went_on, "restored")
 
 
-@pytest.mark.parametrize(("difficulty", "told"), [(0.0, [-1.0, -1.0]), (1.0, [0.0, 1.0])])
-def test_a_critic_is_told_what_was_drawn_between_the_lowest_and_highest_of_any_difficulty(
-    difficulty: float, told: list[float]
+@pytest.mark.parametrize(("difficulty", "ends"), [(0.0, [-1.0, -1.0]), (1.0, [0.0, 1.0])])
+def test_a_critic_sees_what_was_drawn_between_the_lowest_and_highest_of_any_difficulty(
+    difficulty: float, ends: list[float]
 ) -> None:
     """A range without the nominal mass, 1, from which difficulty leads to it."""
     drawn = {"mass": {"low": 1.5, "high": 1.5}, "friction_along": {"low": 1.5, "high": 2.0}}
@@ -219,8 +220,8 @@ def test_a_critic_is_told_what_was_drawn_between_the_lowest_and_highest_of_any_d
     settings = {"randomisation": drawn, "difficulty": difficulty, "observation": {"privileged": names}}
     core = make_waypoints(8, settings).core
     shown = core.reset(np.arange(8))["privileged"]
-    assert (shown[:, 0] >= told[0] - 1e-6).all() and (shown[:, 0] <= told[1] + 1e-6).all()
-    np.testing.assert_allclose(shown[:, 1:], told[1], atol=1e-6)
+    assert (shown[:, 0] >= ends[0] - 1e-6).all() and (shown[:, 0] <= ends[1] + 1e-6).all()
+    np.testing.assert_allclose(shown[:, 1:], ends[1], atol=1e-6)
 
 
 def test_privileged_columns_tell_the_truth() -> None:
@@ -231,7 +232,7 @@ def test_privileged_columns_tell_the_truth() -> None:
     for _ in range(20):
         seen = core.step(rng.uniform(-1.0, 1.0, (6, J)))[0]["privileged"].astype(np.float64)
         assert core.privileged is not None
-        told = {name: seen[:, f.columns] / f.scale for name, f in core.privileged.fields.items()}
+        found = {name: seen[:, f.columns] / f.scale for name, f in core.privileged.fields.items()}
         state, infos = core.robot.state, core.infos()
         angle, mean = state.link_angle, state.link_angle.mean(axis=1)
         turn = np.exp(-1j * mean)
@@ -255,14 +256,14 @@ def test_privileged_columns_tell_the_truth() -> None:
             "randomisation/mass": (infos["randomisation/mass"] - 0.95) / 0.15,
         }
         for name, values in expected.items():
-            np.testing.assert_allclose(told[name], values, atol=1e-5, err_msg=name)
-        acting = told["fault_kind"].reshape(6, J, 2)
+            np.testing.assert_allclose(found[name], values, atol=1e-5, err_msg=name)
+        acting = found["fault_kind"].reshape(6, J, 2)
         begun = core.robot.faults.onset_s <= state.time_s[:, None] + 1e-9
         for i, kind in enumerate(names):
             np.testing.assert_array_equal(acting[..., i], (core.robot.faults.kind == FAULT_KINDS[kind].code) & begun)
         kinds += int(acting.sum())
     assert kinds > 0
-    assert np.abs(told["position_error"]).max() > 1e-3 and np.abs(told["mean_angle_error"]).max() > 1e-3
+    assert np.abs(found["position_error"]).max() > 1e-3 and np.abs(found["mean_angle_error"]).max() > 1e-3
 
 
 def test_contact_forces_are_told_where_there_are_obstacles() -> None:
@@ -279,3 +280,39 @@ def test_contact_forces_are_told_where_there_are_obstacles() -> None:
         np.testing.assert_allclose(seen, expected.clip(-10.0, 10.0), rtol=1e-5, atol=1e-6)
         touched += np.count_nonzero(np.abs(seen) > 1e-3)
     assert touched > 10
+
+
+def broken(event: dict[str, Any], reveal: bool) -> SnakeCore:
+    core = make_waypoints(4, {"faults": {"events": [event], "reveal": reveal}}).core
+    core.reset(np.arange(4))
+    return core
+
+
+def act(core: SnakeCore, n_steps: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return np.array([core.step(rng.uniform(-1.0, 1.0, core.action.shape))[0] for _ in range(n_steps)])
+
+
+def test_bursts_show_in_the_observation_only_when_revealed_and_only_while_they_act() -> None:
+    event = {"joint": 3, "kind": "weak", "onset_s": 1.0, "duration_s": 2.0, "period_s": 0.8, "duty": 0.5}
+    hidden, shown = (broken(event, reveal) for reveal in (False, True))
+    columns = shown.layout.fields["failed"].columns
+    assert "failed" not in hidden.layout.fields or hidden.layout.fields["failed"].columns != columns
+    seen = act(shown, 20)[:, 0, columns]
+    assert np.flatnonzero(seen.any(axis=0)).tolist() == [2]
+    # Observed every 0.2 s from 0.2 s on: bursts at 1.0-1.4, 1.8-2.2 and 2.6-3.0 s.
+    assert [round(0.2 * (k + 1), 1) for k in np.flatnonzero(seen[:, 2])] == [1.0, 1.2, 1.8, 2.0, 2.6, 2.8]
+
+
+def test_revealed_faults_reach_controllers_through_measurement_and_observation() -> None:
+    core = broken({"joint": 3, "onset_s": 0.5}, reveal=True)
+    assert core.measurement.joint_failed is not None and not core.measurement.joint_failed.any()
+    act(core, 4)
+    assert np.argwhere(core.measurement.joint_failed)[:, 1].tolist() == [2] * 4
+    restored, _ = core.layout.restore(core.observe())
+    np.testing.assert_array_equal(restored.joint_failed, core.measurement.joint_failed)
+    core.reset(mask=np.array([True, False, True, False]))
+    np.testing.assert_array_equal(core.measurement.joint_failed[:, 2], [False, True, False, True])
+    hidden = broken({"joint": 3}, reveal=False)
+    assert hidden.measurement.joint_failed is None
+    assert hidden.layout.restore(hidden.observe())[0].joint_failed is None

@@ -10,8 +10,7 @@ from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv, make_waypoints
 from snake_gym.interface.observations import FURTHER
 from snake_gym.simulation.fault_kinds import kinds_of
-from tests.envs.spread_ends import spread_ends_at_reset
-from tests.envs.vector_checker import assert_same, check_vector_env, draw_actions
+from tests.envs.vector_checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
 
 ESCAPE = {**load_yaml("configs/env/escape.yaml"), "time_limit_s": 4.0}
 ANY_TIME = [name for name in FURTHER if name != "remaining_time"]
@@ -62,13 +61,9 @@ CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
         "ObstacleField",
         {"field": {"kind": "gates", "goal_distance_m": 3.2, "n_turns": 1}, "action": {"kind": "gait"},
          "goal": {"radius_m": 3.15, "guidance": "goal", "tracked_point": "head"},
+         "contact_sensor": {"noise_n": 1.0, "threshold_n": 0.5},
+         "range_scan": {"noise_m": 0.01, "dropout": 0.1, "n_beams": 5},
          "faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True}},
-    ),
-    "noisy forest": (
-        "ObstacleField",
-        {"field": {"kind": "forest", "difficulty": 1.0}, "contact_sensor": {"noise_n": 1.0, "threshold_n": 0.5},
-         "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01},
-         "range_scan": {"noise_m": 0.01, "dropout": 0.1, "n_beams": 5}},
     ),
     "thicket": ("Escape", ESCAPE),
     "varied thicket": (
@@ -78,12 +73,9 @@ CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
          "costs": {"heat_share": 0.2, "torque_share": 0.5, "contact_force_n": 1.0, "joint_limit_share": 0.3}},
     ),
 }  # fmt: skip
-SLOW = ("noisy forest",)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CHECKED]
-)
+@pytest.mark.parametrize("name", CHECKED)
 def test_checker_passes(name: str) -> None:
     task, settings = CHECKED[name]
     config = {"time_limit_s": 4.0, **settings}
@@ -93,7 +85,7 @@ def test_checker_passes(name: str) -> None:
 
 
 def test_checker_finds_a_shared_random_stream() -> None:
-    """The checker must be able to fail: an env whose worlds influence each other is caught."""
+    """The checker must be able to fail: it catches worlds that influence each other."""
 
     def make(n: int, mode: AutoresetMode) -> object:
         env = make_waypoints(n, {"time_limit_s": 4.0}, mode)

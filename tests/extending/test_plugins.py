@@ -23,8 +23,7 @@ from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeVectorEnv, make_waypoints
 from snake_gym.interface import observations
 from snake_gym.simulation import fault_kinds, randomisation
-from tests.envs.spread_ends import spread_ends_at_reset
-from tests.envs.vector_checker import assert_same, check_vector_env
+from tests.envs.vector_checker import assert_same, check_vector_env, spread_ends_at_reset
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text()

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from snake_gym.obstacles.grid import with_ends
 from snake_gym.physics.state import Obstacles
-from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
+from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.dense_chain import DenseChain
-from tests.oracles.mujoco_contact_chain import ContactRobot, MujocoContactChain
+from tests.oracles.mujoco_chain import MujocoChain, MujocoRobot
 
-FloatArray = NDArray[np.float64]
 CONTROL_DT_S = 0.05
 
 
@@ -51,24 +49,9 @@ def without_ground(n_links: int, model: ContactModel, **settings: object) -> Rob
     return replace(spec, **settings)  # type: ignore[arg-type]
 
 
-def contact_robot(spec: RobotSpec) -> ContactRobot:
-    """The same robot for MuJoCo."""
-    return ContactRobot(
-        spec.links("link_half_length_m"), spec.links("link_mass_kg"), spec.inertia(), spec.links("link_radius_m"),
-        spec.links("friction.tangential_ns_m"), spec.links("friction.normal_ns_m"), spec.joints("actuator.kp"),
-        spec.joints("actuator.kd"), spec.joints("joint_stop_rad"), tuple(spec.body_acceleration.tolist()),
-    )  # fmt: skip
-
-
 def generalised_velocity(robot: SimulatedRobot, world: int = 0) -> FloatArray:
     """(N + 2,): link rates, velocity of the centre of mass."""
     return np.concatenate([robot.state.link_rate[world], robot.state.centre_vel[world]])
-
-
-def link_centres(spec: RobotSpec, theta: FloatArray, centre: FloatArray) -> FloatArray:
-    """(N, 2) [m] by the dense equations."""
-    x, y = DenseChain.of(spec).link_offsets(theta[None])
-    return np.stack([x[0], y[0]], axis=1) + centre
 
 
 @dataclass(frozen=True)
@@ -96,7 +79,7 @@ class SlidingScene:
 
     def run_mujoco(self, softness_s: float, dt_s: float) -> tuple[FloatArray, float]:
         """Link centres (20, N, 2) [m] after each control period; mean number of contacts and stops that press."""
-        chain = MujocoContactChain(contact_robot(self.spec), self.features, dt_s, softness_s)
+        chain = MujocoChain(MujocoRobot.of(self.spec), self.features, dt_s, softness_s)
         chain.set_state(*self.start())
         places, pressed = [], []
         for reference in self.references():
@@ -117,7 +100,7 @@ class SlidingScene:
         for reference in self.references():
             robot.step(reference[None])
             pressed.append(state.n_contacts[0])
-            places.append(link_centres(spec, state.link_angle[0], state.centre_xy[0]))
+            places.append(DenseChain.of(spec).link_centres(state.link_angle[0], state.centre_xy[0]))
         return np.array(places), float(np.mean(pressed))
 
 

@@ -22,9 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.robot.spec import RobotSpec
-
-FloatArray = NDArray[np.float64]
+from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
 class DenseState(NamedTuple):
@@ -94,6 +92,10 @@ class DenseChain:
         """Link centres minus centre of mass, x and y (R, N) [m]: eq. 4 closed by ``sum m_i x_i = M p``."""
         along = self._along()
         return -np.cos(theta) @ along.T, -np.sin(theta) @ along.T
+
+    def link_centres(self, theta: FloatArray, centre: FloatArray) -> FloatArray:
+        """Link centres (N, 2) [m] of one run: theta (N,), centre of mass (2,)."""
+        return np.column_stack([offset[0] for offset in self.link_offsets(theta[None])]) + centre
 
     def link_velocities(self, state: DenseState) -> tuple[FloatArray, FloatArray]:
         """Velocities of the link centres, x and y (R, N) [m/s]: the derivative of eq. 4 (compare eq. 12)."""

@@ -21,12 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.integrate import odeint
 
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.robot.spec import FloatArray, RobotSpec
 
-FloatArray = NDArray[np.float64]
 _ATOL_SHARE = 1e-3
 
 
@@ -156,11 +154,11 @@ def follow_gait(
     theta = np.append(np.cumsum(references[0][::-1])[::-1], 0.0)
     track = [np.concatenate([theta, np.zeros(n + 5)])]
     for reference in references:
-        found, told = odeint(
+        found, report = odeint(
             slope, track[-1], (0.0, spec.control_dt_s), (chain, np.ascontiguousarray(reference)), jacobian, rtol=rtol,
             atol=_ATOL_SHARE * rtol, mxstep=1_000_000, full_output=True,
         )  # fmt: skip
-        if told["message"] != "Integration successful.":
-            raise RuntimeError(f"the oracle's integration failed: {told['message']}")
+        if report["message"] != "Integration successful.":
+            raise RuntimeError(f"the oracle's integration failed: {report['message']}")
         track.append(found[-1])
     return np.array(track)

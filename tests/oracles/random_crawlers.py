@@ -1,4 +1,4 @@
-"""Random robots on viscous or dry ground with random gaits."""
+"""Random robots on viscous or dry ground, each with a random gait."""
 
 from __future__ import annotations
 
@@ -7,71 +7,63 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from snake_gym.controllers.serpenoid import GaitConfig, serpenoid_reference
-from snake_gym.robot.spec import GRAVITY_M_S2, ActuatorSpec, CoulombAxes, FrictionSpec, RobotSpec
+from snake_gym.robot.spec import GRAVITY_M_S2, ActuatorSpec, CoulombAxes, FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
-FloatArray = NDArray[np.float64]
 Ground = Literal["viscous", "coulomb"]
 GROUNDS: tuple[Ground, ...] = ("viscous", "coulomb")
-SECONDS = 20.0
+SECONDS = 5.0
 CONVERGED_S = 1e-4
 LEAST_WAY = 0.1
 """Way, in lengths of the robot, below which errors are relative to it: a robot that hardly moves goes nowhere."""
 
 
+def crawl(spec: RobotSpec, references: FloatArray, ahead: FloatArray | None = None) -> FloatArray:
+    """Centre of mass (K + 1, 2) [m] under references (K, J) [rad], begun at rest in the shape of the first.
+
+    Masses have their centres ``ahead`` (N,) half lengths ahead of the links' middles.
+    """
+    robot = SimulatedRobot(spec, 1, 1)
+    if ahead is not None:
+        robot.use_parameters(robot.params._replace(ahead=ahead[None].copy()))
+    robot.set_shape(references[:1], np.zeros(1), np.zeros((1, 2)), "centre")
+    track = [robot.state.centre_xy[0].copy()]
+    for reference in references:
+        robot.step(reference[None])
+        track.append(robot.state.centre_xy[0].copy())
+    return np.array(track)
+
+
 @dataclass(frozen=True)
 class Crawler:
-    """One robot and W gaits, each begun at rest in the gait's shape."""
+    """One robot and its gait, begun at rest in the gait's shape."""
 
     spec: RobotSpec
-    gaits: tuple[GaitConfig, ...]
-
-    @property
-    def n_control_steps(self) -> int:
-        return round(SECONDS / self.spec.control_dt_s)
+    gait: GaitConfig
 
     def references(self) -> FloatArray:
-        """(control steps, W, J) [rad]."""
-        time_s, joints = self.spec.control_dt_s * np.arange(self.n_control_steps), self.spec.n_joints
-        waves = [
-            serpenoid_reference(gait.frequency_rad_s * time_s, gait.amplitude_rad, gait.phase_shift_rad, joints)
-            for gait in self.gaits
-        ]
-        return np.stack(waves, axis=1)
+        """(control steps, J) [rad]."""
+        phase = self.gait.frequency_rad_s * self.spec.control_dt_s * np.arange(round(SECONDS / self.spec.control_dt_s))
+        return serpenoid_reference(phase, self.gait.amplitude_rad, self.gait.phase_shift_rad, self.spec.n_joints)
 
     def run(self, step_s: float | None = None) -> FloatArray:
-        """Centre of mass (control steps + 1, W, 2) [m], in steps of at most ``step_s`` [s]; None: the robot's own."""
+        """Centre of mass (control steps + 1, 2) [m], in steps of at most ``step_s`` [s]; None: the robot's own."""
         spec = self.spec
         if step_s is not None:
             spec = replace(spec, sim_dt_s=spec.control_dt_s / math.ceil(spec.control_dt_s / step_s - 1e-9))
-        robot = SimulatedRobot(spec, len(self.gaits), 1)
-        references = self.references()
-        robot.set_shape(references[0], np.zeros(len(self.gaits)), np.zeros((len(self.gaits), 2)), "centre")
-        track = [robot.state.centre_xy.copy()]
-        for reference in references:
-            robot.step(reference)
-            track.append(robot.state.centre_xy.copy())
-        return np.array(track)
+        return crawl(spec, self.references())
 
-    def way(self, track: FloatArray) -> FloatArray:
-        """Way gone (W,) [m], in chords of one gait period."""
-        ways = []
-        for world, gait in enumerate(self.gaits):
-            stride = round(2.0 * math.pi / gait.frequency_rad_s / self.spec.control_dt_s)
-            ways.append(np.linalg.norm(np.diff(track[::-stride, world], axis=0), axis=-1).sum())
-        return np.array(ways)
-
-    def error(self, track: FloatArray, truth: FloatArray) -> FloatArray:
-        """Distance of the final places (W,), as a share of the way, or of ``LEAST_WAY`` lengths where it is less."""
-        way = np.maximum(self.way(truth), LEAST_WAY * self.spec.length_m)
-        return np.asarray(np.linalg.norm(track[-1] - truth[-1], axis=-1) / way)
+    def error(self, track: FloatArray, truth: FloatArray) -> float:
+        """Distance of the final places, as a share of the way in chords of a period, or of ``LEAST_WAY`` lengths."""
+        stride = round(2.0 * math.pi / self.gait.frequency_rad_s / self.spec.control_dt_s)
+        way = np.linalg.norm(np.diff(truth[::-stride], axis=0), axis=-1).sum()
+        return float(np.linalg.norm(track[-1] - truth[-1]) / max(way, LEAST_WAY * self.spec.length_m))
 
 
-def draw_crawler(seed: int, ground: Ground, n_gaits: int = 1) -> Crawler:
-    """Draw a robot of 3 to 12 links that all differ, servos that can move it, and gaits that these can follow."""
+def draw_crawler(seed: int, ground: Ground) -> Crawler:
+    """Draw a robot of 3 to 12 links that all differ, servos that can move it, and a gait that these can follow."""
     rng = np.random.default_rng([seed, GROUNDS.index(ground)])
     n = int(rng.integers(3, 13))
     half = math.exp(rng.uniform(math.log(0.025), math.log(0.1))) * rng.uniform(0.7, 1.3, n)
@@ -101,11 +93,5 @@ def draw_crawler(seed: int, ground: Ground, n_gaits: int = 1) -> Crawler:
         friction=friction, actuator=ActuatorSpec("position", kp, kd, torque, speed),
         control_dt_s=float(rng.choice([0.05, 0.1, 0.2])),
     )  # fmt: skip
-    gaits = tuple(
-        GaitConfig(
-            math.radians(rng.uniform(15.0, 45.0)), float(rng.uniform(1.5, 6.0)),
-            2.0 * math.pi * float(rng.uniform(0.7, 1.5)) / n,
-        )
-        for _ in range(n_gaits)
-    )  # fmt: skip
-    return Crawler(spec, gaits)
+    amplitude, frequency = math.radians(rng.uniform(15.0, 45.0)), float(rng.uniform(1.5, 6.0))
+    return Crawler(spec, GaitConfig(amplitude, frequency, 2.0 * math.pi * float(rng.uniform(0.7, 1.5)) / n))

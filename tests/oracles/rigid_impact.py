@@ -19,11 +19,9 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from snake_gym.robot.spec import FloatArray
 from tests.oracles.dense_chain import DenseChain, DenseState
-
-FloatArray = NDArray[np.float64]
 
 
 class Contact(NamedTuple):
@@ -50,12 +48,6 @@ class Impact(NamedTuple):
     """(C,) [N s] of each contact."""
 
 
-def link_centres(chain: DenseChain, theta: FloatArray, centre: FloatArray) -> FloatArray:
-    """(N, 2) [m]."""
-    x, y = chain.link_offsets(theta[None])
-    return np.stack([x[0], y[0]], axis=1) + centre
-
-
 def project(point: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
     """Nearest point of the segment ab to ``point``."""
     length2 = float((b - a) @ (b - a))
@@ -73,7 +65,7 @@ def find_contacts(
 ) -> list[Contact]:
     """Pairs of link and obstacle with a gap of less than ``below`` [m]; theta (N,), centre (2,), features (F, 6)."""
     found = []
-    for link, middle in enumerate(link_centres(chain, theta, centre)):
+    for link, middle in enumerate(chain.link_centres(theta, centre)):
         half = chain.half_length[link] * np.array([np.cos(theta[link]), np.sin(theta[link])])
         for number, row in enumerate(features):
             start = row[:2]
@@ -105,7 +97,7 @@ def velocity_rows(chain: DenseChain, theta: FloatArray) -> FloatArray:
 
 def contact_rows(chain: DenseChain, theta: FloatArray, centre: FloatArray, contacts: list[Contact]) -> FloatArray:
     """J (C, N + 2): normal velocity of the link's axis point at each contact (the surface point's is the same)."""
-    velocity, middle = velocity_rows(chain, theta), link_centres(chain, theta, centre)
+    velocity, middle = velocity_rows(chain, theta), chain.link_centres(theta, centre)
     rows = np.zeros((len(contacts), chain.n_links + 2))
     for row, contact in zip(rows, contacts, strict=True):
         lever = contact.point - middle[contact.link]

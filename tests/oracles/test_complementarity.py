@@ -16,9 +16,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from snake_gym.robot.spec import ContactSpec, RobotSpec
+from snake_gym.robot.spec import ContactSpec, FloatArray, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.contact_scenes import (
     SLIDING_SCENES,
@@ -31,7 +30,6 @@ from tests.oracles.contact_scenes import (
 from tests.oracles.dense_chain import DenseChain
 from tests.oracles.rigid_impact import contact_rows, find_contacts
 
-FloatArray = NDArray[np.float64]
 TOLERANCE_M_S = 1e-8
 TOLERANCE_OF_BOUNCES_M_S = 1e-3
 SLOWEST_IMPACT_M_S = 0.02

@@ -7,23 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from snake_gym.physics.faults import LOCKED
-from snake_gym.robot.spec import ContactModel, ContactSpec, RobotSpec
+from snake_gym.robot.spec import ContactModel, ContactSpec, FloatArray, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.contact_scenes import (
     SLIDING_SCENES,
     SlidingScene,
-    contact_robot,
     discs,
     generalised_velocity,
-    link_centres,
     one_cell,
     without_ground,
 )
 from tests.oracles.dense_chain import DenseChain
-from tests.oracles.mujoco_contact_chain import MujocoContactChain
+from tests.oracles.mujoco_chain import MujocoChain, MujocoRobot
 from tests.oracles.rigid_impact import (
     Impact,
     contact_rows,
@@ -34,7 +31,6 @@ from tests.oracles.rigid_impact import (
     solve_impact,
 )
 
-FloatArray = NDArray[np.float64]
 N_LINKS = 5
 PEG_RADIUS_M = 0.03
 
@@ -62,7 +58,7 @@ class Collision:
         self.velocity = np.concatenate([rate, [0.3, -1.5]])
         self.held = held
         chain, radius = DenseChain.of(self.spec), self.spec.links("link_radius_m")
-        middle = link_centres(self.spec, self.theta, np.zeros(2))
+        middle = chain.link_centres(self.theta, np.zeros(2))
         rows = []
         for link in hit:
             along = np.array([np.cos(self.theta[link]), np.sin(self.theta[link])])
@@ -130,7 +126,7 @@ def test_mujoco_impact_converges_to_the_algebra(hit: tuple[int, ...]) -> None:
     expected = crash.expect(0.0)
     errors = []
     for softness in (4e-5, 1e-5):
-        chain = MujocoContactChain(contact_robot(crash.spec), crash.features, softness / 8, softness)
+        chain = MujocoChain(MujocoRobot.of(crash.spec), crash.features, softness / 8, softness)
         chain.set_state(crash.theta, crash.velocity[:N_LINKS], np.zeros(2), crash.velocity[N_LINKS:])
         chain.run(6 * softness)
         errors.append(crash.error(chain.generalised_velocity(), expected))
@@ -195,25 +191,13 @@ def test_a_corner_shared_by_two_edges_is_one_contact(model: ContactModel) -> Non
     for features in (np.array(edges), np.array(edges[:1])):
         robot = SimulatedRobot(replace(spec, sim_dt_s=1e-6, control_dt_s=1e-6), 1, 1, obstacles=one_cell(features))
         robot.state.centre_vel[0] = 0.0, -1.0
-        middle = link_centres(spec, np.zeros(3), np.zeros(2))[1]
+        middle = DenseChain.of(spec).link_centres(np.zeros(3), np.zeros(2))[1]
         robot.state.centre_xy[0] = -middle
         robot.step(np.zeros((1, 2)))
         assert 0.0 < robot.state.n_contacts[0] <= 1.0
         one_by_one.append(generalised_velocity(robot))
     np.testing.assert_allclose(one_by_one[0], one_by_one[1], rtol=1e-12, atol=1e-12)
     assert one_by_one[0][-1] > -0.9
-
-
-@pytest.mark.parametrize("model", ["rigid", "stiff"])
-@pytest.mark.parametrize("hit", COLLISIONS)
-def test_impact_equals_mujoco(hit: tuple[int, ...], model: ContactModel) -> None:
-    """2 ms after it, the chain whipping on."""
-    crash, seconds, softness = Collision(hit), 2e-3, 1e-5
-    chain = MujocoContactChain(contact_robot(crash.spec), crash.features, softness / 8, softness)
-    chain.set_state(crash.theta, crash.velocity[:N_LINKS], np.zeros(2), crash.velocity[N_LINKS:])
-    chain.run(seconds)
-    expected = Impact(chain.generalised_velocity(), np.zeros(0))
-    assert crash.error(collide(crash, ContactSpec(model), 1e-4, seconds), expected) < 0.01
 
 
 @pytest.mark.parametrize("model", ["rigid", "stiff"])

@@ -7,16 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from benchmarks.random_episodes import place_obstacles
 from snake_gym.config import ConfigError
 from snake_gym.physics.faults import LOCKED
-from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
+from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.contact_scenes import discs, one_cell
 
-FloatArray = NDArray[np.float64]
 MODELS = pytest.mark.parametrize("model", ["rigid", "stiff"])
 WALL = np.array([[-50.0, 0.0, 1.0, 0.0, 100.0, 0.0]])
 MU = 0.3
@@ -192,7 +190,7 @@ def test_no_impact_makes_energy_and_no_wall_is_passed(
 
 @MODELS
 def test_a_head_that_is_thicker_than_its_neck_keeps_its_distance_all_around(model: ContactModel) -> None:
-    """Pressed by the slope against a peg and a wall, from beside and behind the neck."""
+    """Pressed by the slope against a peg and a wall, from the side and behind the neck."""
     radius = (0.02, 0.02, 0.06)
     spec = replace(rod(model, 0.005, 20), n_links=3, link_radius_m=radius, incline_rad=0.3)
     for rows in (discs((0.0, 0.0, 0.05)), WALL):
@@ -216,13 +214,8 @@ def test_a_head_that_is_thicker_than_its_neck_keeps_its_distance_all_around(mode
 
 def test_what_would_go_through_obstacles_or_begins_within_one_is_refused() -> None:
     spec = rod("rigid", 0.01, 1)
-    for change, message in (
-        ({"link_radius_m": 0.0}, "link_radius_m is 0; expected at least 0.001 among obstacles"),
-        ({"actuator": ActuatorSpec("acceleration", 1.0, 1.0)}, "actuator.kind is 'acceleration'; expected 'torque'"),
-        ({"sim_dt_s": 0.05, "control_dt_s": 0.05}, "sim_dt_s is 0.05; expected at most 0.01 among obstacles"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            SimulatedRobot(replace(spec, **change), 1, obstacles=one_cell(WALL))
+    with pytest.raises(ConfigError, match=r"sim_dt_s is 0\.05; expected at most 0.01 among obstacles"):
+        SimulatedRobot(replace(spec, sim_dt_s=0.05, control_dt_s=0.05), 1, obstacles=one_cell(WALL))
     with pytest.raises(ConfigError, match="world 1 begins with a link 5 mm within an obstacle"):
         lay_along_wall(spec, np.array([0.0, -0.005]))
 

@@ -18,13 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from snake_gym.robot.presets import RESILIENT_SERVO
-from snake_gym.robot.spec import FrictionSpec, RobotSpec
+from snake_gym.robot.spec import FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
-FloatArray = NDArray[np.float64]
 WORLDS, STEPS = 6, 12
 TOLERANCE = 1e-5
 """Torque, as a share of the torques that act."""

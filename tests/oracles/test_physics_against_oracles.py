@@ -13,8 +13,7 @@ from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorKind, ActuatorSpec, FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.dense_chain import DenseChain, DenseState, step_rk4
-from tests.oracles.dense_head_chain import accelerate_head_chain
-from tests.oracles.mujoco_chain import MujocoChain
+from tests.oracles.mujoco_chain import MujocoChain, MujocoRobot
 
 FREE_DAMPING = 0.03
 
@@ -69,39 +68,6 @@ def stop_joints(robot: SimulatedRobot, joints: list[int]) -> None:
         robot.state.link_rate[:, joint + 1] = robot.state.link_rate[:, joint]
 
 
-# --- the oracle itself ------------------------------------------------------------------------------------------------
-
-
-def test_head_equations_as_printed_are_the_same_dynamics() -> None:
-    """Eq. 24-29 with ``m I_2`` agree with the centre-of-mass equations; with the published ``N m I_2`` they do not."""
-    chain = DenseChain.of(RESILIENT)
-    robot = disturbed_robot(RESILIENT, 1, seed=3)
-    state = dense_state(robot)
-    u = np.random.default_rng(5).normal(size=(1, RESILIENT.n_joints))
-    theta_ddot, centre_ddot = chain.accelerate(state, u, np.ones_like(u, dtype=bool))
-    x_dot, y_dot = chain.link_velocities(state)
-    head_dot = np.array([x_dot[0, -1], y_dot[0, -1]])
-    # d^2/dt^2 of (head - centre), through the velocities a little later
-    step = 1e-6
-    later = DenseState(
-        state.theta + step * state.theta_dot + step**2 / 2 * theta_ddot,
-        state.theta_dot + step * theta_ddot,
-        state.centre,
-        state.centre_dot + step * centre_ddot,
-    )
-    later_dot = np.array([v[0, -1] for v in chain.link_velocities(later)])
-    expected = (later_dot - head_dot) / step
-    got, head_ddot = accelerate_head_chain(
-        state.theta[0], state.theta_dot[0], head_dot, u[0], 1.0, 0.07, 1.0, 10.0, head_mass=1.0
-    )
-    np.testing.assert_allclose(got, theta_ddot[0], rtol=1e-9)
-    np.testing.assert_allclose(head_ddot, expected, rtol=1e-4)
-    _, published = accelerate_head_chain(
-        state.theta[0], state.theta_dot[0], head_dot, u[0], 1.0, 0.07, 1.0, 10.0, head_mass=10.0
-    )
-    np.testing.assert_allclose(published, head_ddot / 10.0, rtol=1e-12)
-
-
 # --- accelerations ----------------------------------------------------------------------------------------------------
 
 
@@ -132,37 +98,15 @@ def test_kinetic_energy_equals_the_dense_equations() -> None:
     np.testing.assert_allclose(robot.kinetic_energy(), DenseChain.of(spec).kinetic_energy(dense_state(robot)))
 
 
-@pytest.mark.parametrize("locked", [[], [1, 3]])
-def test_accelerations_equal_mujoco(locked: list[int]) -> None:
-    spec = uneven_spec(6, "torque")
-    robot = disturbed_robot(spec, 1, seed=4)
-    stop_joints(robot, locked)
-    robot.faults.kind[:, locked] = LOCKED
-    torque = np.random.default_rng(1).normal(size=(1, spec.n_joints))
-    chain = mujoco_twin(robot, locked, free=[])
-    got, _ = robot.derivative(torque)
-    expected = chain.link_accelerations(torque[0])
-    np.testing.assert_allclose(got[0], expected, rtol=0, atol=1e-9 * np.abs(expected).max())
-
-
 # --- trajectories -----------------------------------------------------------------------------------------------------
 
 
 def mujoco_twin(robot: SimulatedRobot, locked: list[int], free: list[int]) -> MujocoChain:
     """The same robot in MuJoCo, in the same state."""
-    spec = robot.spec
-    dense = DenseChain.of(spec)
-    state = dense_state(robot)
-    damping = np.zeros(spec.n_joints)
-    damping[free] = FREE_DAMPING
     held = {joint: float(robot.joint_angle()[0, joint]) for joint in locked}
-    chain = MujocoChain(
-        dense.half_length, dense.mass, dense.inertia, dense.c_t, dense.c_n, dense.c_r, damping, held, spec.sim_dt_s
-    )
-    offset_x, offset_y = dense.link_offsets(state.theta)
-    vel_x, vel_y = dense.link_velocities(state)
-    tail = state.centre[0] + np.array([offset_x[0, 0], offset_y[0, 0]])
-    chain.set_state(state.theta[0], state.theta_dot[0], tail, np.array([vel_x[0, 0], vel_y[0, 0]]))
+    twin = MujocoRobot.of(robot.spec, dict.fromkeys(free, FREE_DAMPING), held)
+    chain = MujocoChain(twin, None, robot.spec.sim_dt_s)
+    chain.set_state(*(part[0] for part in dense_state(robot)))
     return chain
 
 
@@ -185,8 +129,8 @@ def test_trajectory_equals_mujoco(locked: list[int], free: list[int]) -> None:
 
     start = robot.state.link_angle.copy()
     n_steps = 1000
-    chain.run(n_steps, torque)
     for step in range(n_steps):
+        chain.run(spec.sim_dt_s, torque=torque(step))
         robot.step(np.zeros((1, spec.n_joints)), torque(step)[None], 1)
     assert np.abs(robot.state.link_angle - start).max() > 0.3
     np.testing.assert_allclose(robot.state.link_angle[0], chain.link_angles(), atol=1e-7)

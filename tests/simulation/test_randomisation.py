@@ -20,8 +20,7 @@ from snake_gym.simulation.quantities import QUANTITIES
 from snake_gym.simulation.randomisation import RandomisationConfig
 from snake_gym.simulation.robot_params import chain_params
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from tests.envs.spread_ends import spread_ends_at_reset
-from tests.envs.vector_checker import check_vector_env
+from tests.envs.vector_checker import check_vector_env, spread_ends_at_reset
 from tests.oracles.dense_chain import DenseChain, DenseState
 
 PRESET = load_yaml("configs/env/randomised_servo.yaml")

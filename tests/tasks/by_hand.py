@@ -7,10 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray
 from snake_gym.tasks.task import NewEpisodes, Start, Step, Task, begin_episodes
 
 N_JOINTS = 9
+
+
+def mean_link_angle(seen: Measurement) -> FloatArray:
+    """Mean of the links' measured angles (W,) [rad], link by link from the head."""
+    links = seen.head_angle[:, None] + np.cumsum(np.insert(seen.joint_angle[:, ::-1], 0, 0.0, axis=1), axis=1)
+    return np.asarray(links.mean(axis=1))
 
 
 def begin(task: Task, heading: Any, u: Any = None, rows: Any = None, **config: Any) -> Start:

@@ -104,19 +104,6 @@ def test_contacts_add_up() -> None:
     assert infos["contact_force_n"].tolist() == [0.0, 0.0]
 
 
-def test_the_field_depends_on_its_number_alone_and_turns_with_the_heading() -> None:
-    fields = []
-    for number, heading in ((0.3, 0.0), (0.3, 1.0), (0.7, 0.0)):
-        config = ObstacleFieldConfig()
-        task = ObstacleField(config, SPEC, 2, config.goal.radius_m, config.goal.tracked_point)
-        drawn = np.array([2.0, heading]), np.array([[0.1], [number]])
-        begin_episodes(task, NewEpisodes(ALL, config, np.zeros((2, 9)), *drawn))
-        fields.append(task.scenery(1).features)
-    c, s = np.cos(1.0), np.sin(1.0)
-    np.testing.assert_allclose(fields[0][:, :2] @ np.array([[c, s], [-s, c]]), fields[1][:, :2], atol=1e-9)
-    assert fields[0].shape != fields[2].shape or not np.allclose(fields[0], fields[2])
-
-
 @pytest.mark.parametrize("point", ["centre", "head"])
 def test_every_start_lies_within_the_robot_s_extent_and_looks_ahead(point: str) -> None:
     extent = robot_extent(SPEC, 0.6, 0.52, point)

@@ -18,7 +18,7 @@ from snake_gym.physics.state import ChainState, zero_state
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.tasks.path_follow import FollowConfig, PathFollow, PathFollowConfig, PathRewardConfig
 from snake_gym.tasks.paths import PathConfig
-from tests.tasks.by_hand import begin, evaluate
+from tests.tasks.by_hand import begin, evaluate, mean_link_angle
 
 SPEC = load_robot("resilient_servo")
 STRAIGHT = {"max_turn_rad": 0.0}
@@ -51,7 +51,7 @@ def on_circle(angle: float, radius: float, middle: float) -> list[float]:
     return [radius * np.sin(angle), middle - radius * np.cos(angle)]
 
 
-def told(task: PathFollow, name: str) -> float:
+def value(task: PathFollow, name: str) -> float:
     return float(task.record[name][0])
 
 
@@ -64,16 +64,16 @@ def test_a_lap_beside_a_circle(offset: float, counts: bool) -> None:
     for i, angle in enumerate(angles):
         assert not complete
         terms, complete = step(task, on_circle(angle, 1.5 - offset, 1.5), 0.2 * (i + 1))
-        assert told(task, "cross_track_error_m") == pytest.approx(offset, abs=2e-4)
+        assert value(task, "cross_track_error_m") == pytest.approx(offset, abs=2e-4)
         assert terms["cross_track"] == pytest.approx(abs(offset), abs=2e-4)
-        assert told(task, "arc_m") == pytest.approx(1.5 * min(angle, 2.0 * np.pi), abs=0.01)
+        assert value(task, "arc_m") == pytest.approx(1.5 * min(angle, 2.0 * np.pi), abs=0.01)
         made += terms["progress"]
     lap = 2.0 * np.pi * 1.5
-    assert complete and told(task, "time_to_goal_s") == pytest.approx(40.0)
-    assert told(task, "route_m") == pytest.approx(lap, rel=1e-4)
-    assert made == pytest.approx(told(task, "progress_m")) == pytest.approx(lap if counts else 0.0, rel=1e-4)
-    assert bool(told(task, "is_success")) is counts
-    assert told(task, "rms_cross_track_m") == pytest.approx(abs(offset), abs=2e-4)
+    assert complete and value(task, "time_to_goal_s") == pytest.approx(40.0)
+    assert value(task, "route_m") == pytest.approx(lap, rel=1e-4)
+    assert made == pytest.approx(value(task, "progress_m")) == pytest.approx(lap if counts else 0.0, rel=1e-4)
+    assert bool(value(task, "is_success")) is counts
+    assert value(task, "rms_cross_track_m") == pytest.approx(abs(offset), abs=2e-4)
     task.update_goal(np.zeros((1, 2)), slice(None))
     assert not task.goal().active.any()
 
@@ -85,10 +85,10 @@ def test_errors_beside_a_line_and_their_means() -> None:
     along, aside = np.linspace(0.1, 4.9, 40), rng.uniform(-0.4, 0.4, 40)
     for i, (x, y) in enumerate(zip(along, aside, strict=True)):
         step(task, [cos * x - sin * y, sin * x + cos * y])
-        assert told(task, "arc_m") == pytest.approx(x)
-        assert told(task, "cross_track_error_m") == pytest.approx(y)
-        assert told(task, "mean_cross_track_m") == pytest.approx(np.abs(aside[: i + 1]).mean())
-        assert told(task, "rms_cross_track_m") == pytest.approx(np.sqrt(np.square(aside[: i + 1]).mean()))
+        assert value(task, "arc_m") == pytest.approx(x)
+        assert value(task, "cross_track_error_m") == pytest.approx(y)
+        assert value(task, "mean_cross_track_m") == pytest.approx(np.abs(aside[: i + 1]).mean())
+        assert value(task, "rms_cross_track_m") == pytest.approx(np.sqrt(np.square(aside[: i + 1]).mean()))
     # What counts: places on the line that are near the way which the point has gone in the step.
     x, y = np.concatenate([[0.0], along]), np.concatenate([[0.0], aside])
     counted = 0.0
@@ -97,29 +97,23 @@ def test_errors_beside_a_line_and_their_means() -> None:
         places = np.stack([np.linspace(start[0], end[0], 201), np.zeros(201)], axis=1)
         distance = np.hypot(*(places[:, None] - way).transpose(2, 0, 1)).min(axis=1)
         counted += (end[0] - start[0]) * (distance <= 0.15).mean()
-    assert told(task, "progress_m") == pytest.approx(counted, rel=0.02)
+    assert value(task, "progress_m") == pytest.approx(counted, rel=0.02)
 
 
 def test_each_piece_of_the_path_counts_once() -> None:
-    task = make(kind="line", length_m=5.0)
+    task = make(kind="line", length_m=5.0, follow={"success_share": 0.1})
     turn_off = 0.15 * np.hypot(0.3, 0.5) / 0.5  # where the way to (0.8, 0.5) is farther off than the tolerance
     ways = [(0.4, 0.0, 0.4), (0.1, 0.0, 0.0), (0.3, 0.0, 0.0), (0.5, 0.0, 0.1), (0.8, 0.5, turn_off), (0.6, 0.0, 0.0),
             (0.9, 0.1, 0.1)]  # fmt: skip
     for x, y, expected in ways:
         assert step(task, [x, y])[0]["progress"] == pytest.approx(expected, abs=0.5 * 0.3 / 8)
-    before = told(task, "progress_m")
+        assert bool(value(task, "is_success")) == (value(task, "progress_m") >= 0.5)
+    before = value(task, "progress_m")
     terms, _ = step(task, [1.2, 0.0], live=False)
-    assert set(terms.values()) == {0.0} and told(task, "progress_m") == before == pytest.approx(
+    assert set(terms.values()) == {0.0} and value(task, "progress_m") == before == pytest.approx(
         0.6 + turn_off, abs=0.02
     )
     assert step(task, [1.0, 0.0])[0]["effort"] == 9 * 0.25
-
-
-def test_success_is_the_share_that_counted() -> None:
-    task = make(kind="line", length_m=5.0, follow={"success_share": 0.5})
-    for x in np.arange(0.2, 3.0, 0.2):
-        step(task, [x, 0.0])
-        assert bool(told(task, "is_success")) == (x > 2.5)
 
 
 def test_the_tip_of_a_hairpin_that_is_cut_off_never_counts() -> None:
@@ -130,8 +124,8 @@ def test_the_tip_of_a_hairpin_that_is_cut_off_never_counts() -> None:
     complete = False
     for x in (*there, *there[::-1], -0.05):
         complete = complete or step(task, [x, 0.01])[1]
-    assert told(task, "passed_m") == pytest.approx(2.0 * (0.77 + 0.1), abs=0.15)
-    assert complete and not told(task, "is_success")
+    assert value(task, "passed_m") == pytest.approx(2.0 * (0.77 + 0.1), abs=0.15)
+    assert complete and not value(task, "is_success")
 
 
 @pytest.mark.parametrize(
@@ -152,42 +146,32 @@ def test_the_last_step_goes_past_the_end_and_tells_of_the_path_that_exists(
         for share in (0.25, 0.5, 0.75, 1.0) if end != places[-1] else (1.0,):
             xy = [(1.0 - share) * a + share * b for a, b in zip(start, end, strict=True)]
             terms, complete = step(task, xy, time_s=1.0)
-            off.append(told(task, "cross_track_error_m"))
+            off.append(value(task, "cross_track_error_m"))
             assert complete is (end == places[-1])
-    assert told(task, "arc_m") == told(task, "furthest_m") == pytest.approx(arc)
-    assert told(task, "arc_m") <= told(task, "route_m")
+    assert value(task, "arc_m") == value(task, "furthest_m") == pytest.approx(arc)
+    assert value(task, "arc_m") <= value(task, "route_m")
     assert off[-1] == pytest.approx(error)
     assert terms["cross_track"] == pytest.approx(abs(error))
-    assert told(task, "mean_cross_track_m") == pytest.approx(abs(error) / len(off))
-    assert told(task, "schedule_error_m") == pytest.approx(arc - 1.0) == terms["schedule"]
-
-
-def place_at(task: PathFollow, arc: float) -> None:
-    """Let the robot be on the path at ``arc`` [m], all of it up to there passed."""
-    for name in ("arc_m", "furthest_m", "passed_m"):
-        task.record[name][:] = arc
-    task.shown_m[:] = arc
+    assert value(task, "mean_cross_track_m") == pytest.approx(abs(error) / len(off))
+    assert value(task, "schedule_error_m") == pytest.approx(arc - 1.0) == terms["schedule"]
 
 
 @pytest.mark.parametrize(
     ("last", "xy", "before", "arc", "tolerance"),
-    [
-        ((2.0, 0.1), (1.70, 0.35), 1.7, 1.7, 0.15),
-        ((2.0, 0.1), (1.75, 0.30), 1.7, 1.75, 0.5),
-        ((1.9, 0.05), (1.75, 0.10), 1.8, 1.75, 0.15),
-    ],
+    [((2.0, 0.1), (1.75, 0.30), 1.7, 1.75, 0.5), ((1.9, 0.05), (1.75, 0.10), 1.8, 1.75, 0.15)],
 )
 def test_a_robot_beside_a_short_last_piece_is_not_at_the_end(
     last: tuple[float, float], xy: tuple[float, float], before: float, arc: float, tolerance: float
 ) -> None:
     """It is to the left of (0, 0) to (2, 0), the longer piece, and nearer to what would follow beyond the end."""
     task = make(kind="recorded", points=[[0, 0], [2, 0], last], follow={"tolerance_m": tolerance})
-    place_at(task, before)
+    for values in (task.record["arc_m"], task.record["furthest_m"], task.record["passed_m"], task.shown_m):
+        values[:] = before  # all of it up to there is passed
     LAST[id(task)][:] = [before, 0.0]
     terms, complete = step(task, xy)
-    assert not complete and told(task, "arc_m") == pytest.approx(arc)
-    assert told(task, "cross_track_error_m") == pytest.approx(xy[1]) == terms["cross_track"]
-    assert told(task, "passed_m") == pytest.approx(max(before, arc))
+    assert not complete and value(task, "arc_m") == pytest.approx(arc)
+    assert value(task, "cross_track_error_m") == pytest.approx(xy[1]) == terms["cross_track"]
+    assert value(task, "passed_m") == pytest.approx(max(before, arc))
     task.update_goal(np.array([xy]), slice(None))
     assert task.signals()["path_xy"][0] == pytest.approx([arc, 0.0])
     assert task.goal().target_xy_w[0] == pytest.approx(task.routes.place(np.array([arc + SPEC.length_m / 3.0]))[0])
@@ -200,10 +184,10 @@ def test_a_schedule_limits_progress_and_commands_the_speed() -> None:
         time_s = 0.5 * (i + 1)
         terms, _ = step(task, [x, 0.0], time_s)
         off.append(x - 0.2 * time_s)
-        assert told(task, "schedule_error_m") == pytest.approx(off[-1], abs=1e-12)
+        assert value(task, "schedule_error_m") == pytest.approx(off[-1], abs=1e-12)
         assert terms["schedule"] == pytest.approx(abs(off[-1]), abs=1e-12)
-        assert told(task, "progress_m") == pytest.approx(min(x, 0.2 * time_s))
-    assert told(task, "mean_schedule_error_m") == pytest.approx(np.abs(off).mean())
+        assert value(task, "progress_m") == pytest.approx(min(x, 0.2 * time_s))
+    assert value(task, "mean_schedule_error_m") == pytest.approx(np.abs(off).mean())
     for measured, speed in ((0.4, 0.2 + 0.2 / 5.0), (0.8, 0.2 - 0.2 / 5.0), (5.0, 0.0)):
         for _ in range(12):
             task.update_goal(np.array([[measured, 0.0]]), slice(None))
@@ -266,7 +250,7 @@ def test_recorded_points_are_laid_before_the_robot(tmp_path: Path) -> None:
     assert config.path.points == ((5.0, 5.0), (5.0, 7.0), (4.0, 7.0))
     assert build(PathFollowConfig, to_dict(config)) == config  # whatever becomes of the file
     closed = make(kind="recorded", points=[[0, 0], [1, 0], [1, 1]], closed=True)
-    assert told(closed, "route_m") == pytest.approx(2.0 + np.sqrt(2.0))
+    assert value(closed, "route_m") == pytest.approx(2.0 + np.sqrt(2.0))
 
 
 def test_what_is_seen_of_a_line_comes_from_the_measured_pose() -> None:
@@ -286,8 +270,7 @@ def test_what_is_seen_of_a_line_comes_from_the_measured_pose() -> None:
         aside = np.where(cos * x + sin * y > 0.0, cos * y - sin * x, np.copysign(np.hypot(x, y), cos * y - sin * x))
         np.testing.assert_allclose(read(obs, "cross_track")[:, 0], aside, atol=1e-6)
         assert np.abs(aside - infos["cross_track_error_m"]).max() > 1e-3
-        links = seen.head_angle[:, None] + np.cumsum(np.insert(seen.joint_angle[:, ::-1], 0, 0.0, axis=1), axis=1)
-        error = links.mean(axis=1) - direction
+        error = mean_link_angle(seen) - direction
         for name in ("path_direction_1", "path_direction_2"):
             np.testing.assert_allclose(read(obs, name), np.stack([np.sin(error), np.cos(error)], axis=1), atol=1e-6)
         behind = 0.1 * 0.2 * (i + 1) - np.maximum(cos * x + sin * y, 0.0)
@@ -300,3 +283,20 @@ def test_columns_of_tasks_are_known_where_only_a_policy_is_loaded() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
     with pytest.raises(ConfigError, match=r"x is 'cross_trak'; expected one of .*; did you mean 'cross_track'"):
         find_column("cross_trak", "x")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"0,0\n1,a\n", "line 2 is '1,a'; expected numbers x,y"),
+        (b"0,0\nnan,0\n", "line 2 is 'nan,0'; expected numbers x,y of at most"),
+        (b"\xff\xfe\x00", "expected a CSV file with lines x,y"),
+        (b"0,0\n" * 1_100_000, "more than 4194304 bytes"),
+    ],
+    ids=["a word", "no number", "bytes", "large"],
+)
+def test_a_file_that_is_no_path_is_one_clear_error(content: bytes, expected: str, tmp_path: Path) -> None:
+    file = tmp_path / "walk.csv"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match=expected):
+        build(PathFollowConfig, {"path": {"kind": "recorded", "file": str(file)}}, "env")

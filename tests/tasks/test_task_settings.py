@@ -11,7 +11,6 @@ from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig
 from snake_gym.tasks.task_settings import build_env, changed_assignments, laid_over, scenario_settings
 
 WAYPOINTS, FIELD = "SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"
-SWITCH = f"env_id={FIELD}"
 
 
 def test_a_group_of_another_task_is_refused() -> None:

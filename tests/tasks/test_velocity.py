@@ -12,7 +12,7 @@ from snake_gym.envs import SnakeVectorEnv
 from snake_gym.physics.state import zero_state
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.tasks.velocity import CommandConfig, Velocity, VelocityRewardConfig
-from tests.tasks.by_hand import begin, evaluate
+from tests.tasks.by_hand import begin, evaluate, mean_link_angle
 
 SPEC = load_robot("resilient_servo")
 VELOCITY = "SnakeGym/Velocity-v0"
@@ -139,10 +139,7 @@ def test_what_is_seen_comes_from_measured_positions() -> None:
         np.testing.assert_allclose(
             core.layout.read(obs, "commanded_speed")[:, 0], infos["commanded_speed_m_s"], atol=1e-6
         )
-        links = core.measurement.head_angle[:, None] + np.cumsum(
-            np.insert(core.measurement.joint_angle[:, ::-1], 0, 0.0, axis=1), axis=1
-        )
-        error = links.mean(axis=1) - heading
+        error = mean_link_angle(core.measurement) - heading
         shown = np.stack([np.sin(error), np.cos(error)], axis=1)
         np.testing.assert_allclose(core.layout.read(obs, "heading_error"), shown, atol=1e-6)
         assert np.abs(infos["speed_error_m_s"] - (along - infos["commanded_speed_m_s"])).max() > 1e-4
@@ -150,7 +147,7 @@ def test_what_is_seen_comes_from_measured_positions() -> None:
 
 @pytest.mark.parametrize("controller", ["sjc", "cc", "cpg", "fault_aware"])
 def test_classical_controllers_hold_the_commanded_speed(controller: str) -> None:
-    """The gaits alone make about 0.45 m/s; they are told 0.12 and then 0.25 m/s."""
+    """The gaits alone make about 0.45 m/s; the commands are 0.12 and then 0.25 m/s."""
     config = {
         "action": {"kind": "residual", "controller": {"tuned": controller}}, "faults": {"n_max": 0},
         "command": {"min_interval_s": 40.0, "max_interval_s": 40.0, "max_turn_rad": 0.3}, "time_limit_s": 80.0,

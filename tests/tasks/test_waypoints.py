@@ -6,7 +6,7 @@ import pytest
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.physics.state import zero_state
 from snake_gym.tasks.waypoints import CourseConfig, Waypoints
-from tests.tasks.by_hand import begin, evaluate
+from tests.tasks.by_hand import begin, evaluate, mean_link_angle
 
 
 def advance(
@@ -71,13 +71,12 @@ def test_further_targets_are_shown_from_the_measured_pose(point: str) -> None:
     for i in range(12):
         np.testing.assert_array_equal(obs[:, : without.shape[1]], without)
         seen, layout = env.core.measurement, env.core.layout
-        links = seen.head_angle[:, None] + np.cumsum(np.insert(seen.joint_angle[:, ::-1], 0, 0.0, axis=1), axis=1)
         place = seen.head_xy_w if point == "head" else seen.centre_xy_w
         assert place is not None
         for ahead in (1, 2):
             now = np.minimum(env.core.task.index + ahead, 3)
             way = np.array(targets)[now] - place
-            error = links.mean(axis=1) - np.arctan2(way[:, 1], way[:, 0])
+            error = mean_link_angle(seen) - np.arctan2(way[:, 1], way[:, 0])
             far = np.minimum(np.hypot(*way.T) / 2.0, 1.0)
             expected = np.stack([np.sin(error), np.cos(error), far], axis=1)
             np.testing.assert_allclose(layout.read(obs, f"next_target_{ahead}"), expected, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Links with scales, whose friction is larger tail first, and masses off the links' middles, against Lagrange."""
+"""Crawling robots against Lagrange's equations: at the chosen step; work, dead bands; scales; masses off the middle."""
 
 from __future__ import annotations
 
@@ -7,25 +7,85 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from snake_gym.robot.spec import FloatArray, FrictionSpec, RobotSpec
+from benchmarks.accuracy import draw_scenarios
+from benchmarks.mujoco_chain import MujocoChain
+from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+from snake_gym.robot.spec import FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from tests.oracles.dry_chain import run_gait
-from tests.oracles.random_crawlers import draw_crawler
+from tests.oracles.dense_chain import DenseChain, DenseState
+from tests.oracles.dry_chain import chain_of, follow_gait, run_gait, slope
+from tests.oracles.random_crawlers import CONVERGED_S, GROUNDS, Ground, crawl, draw_crawler
+
+
+@pytest.mark.parametrize("n_links", [2, 5, 12])
+def test_the_oracle_has_the_accelerations_of_the_dense_equations(n_links: int) -> None:
+    """Two derivations that share nothing but the robot: Lagrange's equations, and sibilska2022's matrices."""
+    spec = draw_crawler(3, "viscous").spec
+    spec = replace(spec, n_links=n_links, link_half_length_m=0.07, link_mass_kg=tuple(range(1, n_links + 1)))
+    rng, chain = np.random.default_rng(n_links), chain_of(spec, 1e-5)
+    y, reference = rng.normal(size=2 * n_links + 5), rng.normal(size=n_links - 1)
+    state = DenseState(*(part[None] for part in np.split(y[:-1], [n_links, 2 * n_links, 2 * n_links + 2])))
+    loop = chain.kp * (reference + np.diff(state.theta[0]))
+    loop = np.clip(loop, -chain.kd * chain.fastest, chain.kd * chain.fastest)
+    torque = np.clip(loop + chain.kd * np.diff(state.theta_dot[0]), -chain.most, chain.most)
+    dense = DenseChain.of(spec).accelerate(state, torque[None], np.zeros((1, n_links - 1), dtype=bool))
+    got = slope(y, 0.0, chain, reference)
+    np.testing.assert_allclose(got[n_links : 2 * n_links], dense[0][0], rtol=1e-9, atol=1e-9 * np.abs(dense[0]).max())
+    np.testing.assert_allclose(got[2 * n_links + 2 : -1], dense[1][0], rtol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ground", "seed"), [(ground, seed) for ground in GROUNDS for seed in range(4)])
+def test_random_robots_come_within_two_percent_at_the_chosen_step(ground: Ground, seed: int) -> None:
+    crawler = draw_crawler(seed, ground)
+    oracle, finer = (run_gait(crawler.spec, crawler.references(), rest) for rest in (1e-5, 5e-6))
+    assert crawler.error(oracle, finer) < 5e-4
+    assert crawler.error(crawler.run(CONVERGED_S), finer) < 2e-3
+    assert crawler.error(crawler.run(), finer) < 0.02
+
+
+SECONDS = 6.0
+
+
+@pytest.mark.parametrize("name", ["resilient_servo", "pegboard"])
+@pytest.mark.parametrize("step_s", [0.01, 0.005])
+def test_the_work_of_a_gait_on_viscous_ground_is_that_of_lagranges_equations(name: str, step_s: float) -> None:
+    spec = replace(PRESETS[name], sim_dt_s=step_s)
+    references = draw_scenarios(spec, 1).references()[: round(SECONDS / spec.control_dt_s)]
+    robot = SimulatedRobot(spec, 1, 1)
+    robot.set_shape(references[:1], np.zeros(1), np.zeros((1, 2)), "centre")
+    for reference in references:
+        robot.step(reference[None])
+    truth = follow_gait(spec, references)[-1, -1]
+    assert robot.state.work_j[0] == pytest.approx(truth, rel=0.02)
+
+
+def test_a_dead_band_beside_a_speed_limit_moves_the_robot_as_lagranges_equations_say() -> None:
+    base = RESILIENT_SERVO
+    servo = replace(base.actuator, kp=10.0, kd=0.8, speed_limit_rad_s=2.0, dead_band_rad=0.1)
+    spec = replace(base, n_links=5, actuator=servo, sim_dt_s=5e-4)
+    phase = np.arange(4) - 0.6 * np.arange(20)[:, None]
+    references = 0.7 * np.sin(phase)
+    truth = run_gait(spec, references)
+    way = np.hypot(*np.diff(truth, axis=0).T).sum()
+    assert way > 0.3 and np.abs(crawl(spec, references) - truth).max() < 2e-3 * way
+
+
+@pytest.mark.parametrize(("step_s", "settles"), [(1e-3, False), (2.5e-4, True)])
+def test_mujoco_does_not_hold_a_long_chain_at_a_step_of_a_millisecond(step_s: float, settles: bool) -> None:
+    spec = replace(RESILIENT_SERVO, n_links=28)
+    reference = 0.35 * np.sin(0.5 * np.arange(27))
+    chain = MujocoChain(spec, step_s, "implicitfast", True, reference)
+    chain.step(round(3.0 / step_s))
+    assert (np.abs(chain.data.qvel).max() < 0.1) == settles
+    robot = SimulatedRobot(spec, 1, 1)
+    robot.set_shape(np.zeros((1, 27)), np.zeros(1), np.zeros((1, 2)))
+    robot.step(reference[None], None, round(3.0 / spec.step_s))
+    assert np.abs(robot.joint_rate()).max() < 0.01 and robot.spec.step_s == 0.01
+
 
 ROD = RobotSpec(n_links=2, link_half_length_m=0.1, link_mass_kg=0.5, control_dt_s=0.1, sim_dt_s=1e-3)
 DRY = {"tangential_ns_m": 0.0, "normal_ns_m": 0.0, "tangential_coulomb": 0.1, "normal_coulomb": 0.5}
-
-
-def crawl(spec: RobotSpec, references: FloatArray, ahead: FloatArray) -> FloatArray:
-    """Track of the centre of mass (K + 1, 2) [m], begun as ``run_gait`` does."""
-    robot = SimulatedRobot(spec, 1, 1)
-    robot.use_parameters(robot.params._replace(ahead=np.broadcast_to(ahead, (1, spec.n_links)).copy()))
-    robot.set_shape(references[:1], np.zeros(1), np.zeros((1, 2)), "centre")
-    track = [robot.state.centre_xy[0].copy()]
-    for reference in references:
-        robot.step(reference[None])
-        track.append(robot.state.centre_xy[0].copy())
-    return np.array(track)
 
 
 @pytest.mark.parametrize(("ground", "axes"), [("viscous", "independent"), ("dry", "independent"), ("dry", "coupled")])
@@ -38,7 +98,7 @@ def test_the_way_is_that_of_lagranges_equations(ground: str, axes: str, what: st
     base = crawler.spec.friction if ground == "viscous" else FrictionSpec(**DRY)  # type: ignore[arg-type]
     friction = replace(base, backward=backward, coulomb_axes=axes)  # type: ignore[arg-type]
     spec = replace(crawler.spec, friction=friction, sim_dt_s=5e-4)
-    references = crawler.references()[round(3.0 / spec.control_dt_s) :: -1, 0]  # backwards in time: tail first
+    references = crawler.references()[round(3.0 / spec.control_dt_s) :: -1]  # backwards in time: tail first
     truth, got = run_gait(spec, references, ahead=ahead), crawl(spec, references, ahead)
     plain = run_gait(replace(spec, friction=replace(friction, backward=1.0)), references)
     way = max(np.hypot(*np.diff(truth, axis=0).T).sum(), 0.1 * spec.length_m)
