@@ -39,7 +39,7 @@ import snake_gym
 from snake_gym.__main__ import main as snake_gym_main
 from snake_gym.benchmark.evaluate import check_frozen, load_policy, make_entrants
 from snake_gym.benchmark.oracle import oracle_entrant
-from snake_gym.benchmark.report import score_key, show_bounds, summarise, with_interval
+from snake_gym.benchmark.report import regret, score_key, show_bounds, summarise, with_interval
 from snake_gym.benchmark.runner import Episodes, join_plays, play_all, roll
 from snake_gym.benchmark.scenarios import (
     ORACLES,
@@ -51,7 +51,6 @@ from snake_gym.benchmark.scenarios import (
     make_scenarios,
     named_policies,
 )
-from snake_gym.benchmark.statistics import ratio_interval
 from snake_gym.benchmark.trainings import training_names, training_paths
 from snake_gym.benchmark.variants import NoisePolicy
 from snake_gym.config import (
@@ -465,12 +464,8 @@ def regrets(path: Path, about: Mapping[str, Any], results: Sequence[Episodes], r
         if name == "random":
             continue
         scores = found[name].plays(about["score"])[:, :n]
-        shares = [1.0 - scores.mean() / np.mean(oracle) for oracle in played.values()]
-        bounds = [ratio_interval(scores, [oracle], RESAMPLES) for oracle in played.values()]
-        shown = [
-            f"{share:.1%} {show_bounds((1.0 - high, 1.0 - low), '.1%')}"
-            for share, (low, high) in zip(shares, bounds, strict=True)
-        ]
+        regrets = [regret(scores, np.array([oracle]), RESAMPLES) for oracle in played.values()]
+        shown = [f"{share:.1%} {show_bounds(ends, '.1%')}" for share, ends in regrets]
         lines.append((name, group_text(float(scores.mean()), score_key(about["score"])), *shown))
     means = ", ".join(f"`{name}` {group_text(np.mean(of), score_key(about['score']))}" for name, of in played.items())
     told = f"Regret to oracles, planners that see the truth, in the first {n} scenarios, where they score: {means}."

@@ -137,7 +137,7 @@ def score_of(worth: FloatArray, score: str) -> dict[str, Any]:
         mean, bounds = float(succeeded.mean()), share_interval(succeeded)
     else:
         mean, bounds = float(worth.mean()), mean_interval(worth)
-    shown = [round(bound, 4) for bound in bounds] if all(np.isfinite(bounds)) else None
+    shown = None if bounds is None else [round(bound, 4) for bound in bounds]
     return {"mean": round(mean, 4), "ci95": shown, "episodes": int(worth.size)}
 
 
