@@ -4,10 +4,8 @@
     snake-gym evaluate --policy mine=runs/mine             in the env that it was trained in
     snake-gym evaluate --policy mine=runs/mine --env configs/env/locked_joints.yaml --episodes 256
     snake-gym evaluate --classical-only --set env.faults.n_max=5
-    snake-gym evaluate --policy a=runs/a --policy b=runs/b --jobs 2    policies side by side, in processes
     snake-gym evaluate --config FILE --freeze              from now on, other scenarios than today's are an error
     snake-gym evaluate --replay FOLDER --policy mine=PATH  rows of an evaluation, played again
-    snake-gym evaluate --table A/results.json B/results.json
 
 Without --config, policies play on the robot and in the env that they were trained with (--env: in those settings),
 against the classical controllers that are tuned for that robot. What differs from a policy's training or a gait's
@@ -33,9 +31,8 @@ from rich.table import Table
 from snake_gym.benchmark.comparison import compare
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
-from snake_gym.benchmark.replay import code_note, read_results, recorded_controllers, replay_rows, shared_table
+from snake_gym.benchmark.replay import code_note, read_results, recorded_controllers, replay_rows
 from snake_gym.benchmark.report import tables, verdicts
-from snake_gym.benchmark.runner import play_all
 from snake_gym.benchmark.scenarios import (
     ORACLES,
     BenchmarkConfig,
@@ -71,7 +68,6 @@ from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import tuned_file
 from snake_gym.envs import EnvConfig
 from snake_gym.interface import policy_file
-from snake_gym.parallel import add_parallel_options, run_parallel
 from snake_gym.plugins import RESULT, add_plugin_option, check_plugins, is_result, load_plugins, take_plugins
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import describe_changes, robot_note
@@ -90,10 +86,6 @@ def main(argv: list[str] | None = None) -> int:
     load_plugins(args.plugin)
     if args.replay is not None:
         return replay(args.replay, named_policies(args.policy or []), args.rows or _ROWS)
-    if args.table is not None:
-        show(shared_table(args.table))
-        return 0
-
     names_all = args.env is not None and args.controllers is not None and args.config is None
     args.classical_only |= args.freeze or names_all
     config = read_config(args)
@@ -101,25 +93,13 @@ def main(argv: list[str] | None = None) -> int:
     if args.freeze:
         return freeze(args.config or DEMO, scenarios.hash())
     entrants = make_entrants(config, scenarios)
-    if args.only is not None:
-        mine = [entrant for entrant in entrants if entrant.name == args.only]
-        play_all(mine, scenarios, args.out / "policies", fresh=args.fresh)
-        return 0
     if (note := frozen_note(config, args)) is not None:
         print(f"note: {note}", file=sys.stderr)
         config = replace(config, scenarios=None)  # what is written does not stand for those of the file
     if args.json not in (None, "-"):
         prepare_file(args.json, "--json")
-    in_jobs = args.jobs is not None or args.ray is not None
-    if in_jobs:
-        words = sys.argv[1:] if argv is None else argv
-        names = dict.fromkeys(entrant.name for entrant in entrants if entrant.is_kept)
-        commands = {name: [*words, "--only", name] for name in names}
-        for name, fault in run_parallel(main, commands, args.jobs, args.ray).items():
-            if fault is not None:
-                raise ConfigError(f"{name} could not be played: {fault}")
-    fresh, pictures = args.fresh and not in_jobs, not args.no_pictures
-    summary = compare(config, scenarios, entrants, args.out, fresh, pictures, Console(stderr=True))
+    pictures = not args.no_pictures
+    summary = compare(config, scenarios, entrants, args.out, args.fresh, pictures, Console(stderr=True))
     shown: list[Table | str] = [
         *tables(summary, f"{scenarios.title()}, mean of each policy"),
         *verdicts(summary),
@@ -209,18 +189,13 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--no-pictures", action="store_true", help="no plots and replays")
     add("--replay", type=Path, metavar="FOLDER", help="play some rows of an evaluation again (with --policy, --rows)")
     add("--rows", type=int, metavar="N", help=f"rows of each policy that --replay plays (default: {_ROWS})")
-    add("--table", type=Path, nargs="+", metavar="RESULTS", help="one table of several results.json, or their folders")
     add_plugin_option(parser)
-    add_parallel_options(parser)
-    add("--only", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.freeze and (args.set or args.env or args.robot or args.policy or args.episodes or args.seed is not None):
         parser.error("--freeze takes the config as it stands; expected no other option than --config")
-    for asked, fits in (("replay", ("policy", "rows")), ("table", ())):
-        given = [name for name in vars(args) if vars(args)[name] != parser.get_default(name)]
-        others = [name for name in given if name not in (asked, "plugin", *fits)]
-        if getattr(args, asked) is not None and others:
-            parser.error(f"--{asked} does not go with --{others[0].replace('_', '-')}")
+    given = {name for name in vars(args) if vars(args)[name] != parser.get_default(name)}
+    if args.replay is not None and (others := given - {"replay", "rows", "policy", "plugin"}):
+        parser.error(f"--replay does not go with --{min(others).replace('_', '-')}")
     if args.rows is not None and args.replay is None:
         parser.error("--rows goes with --replay")
     if args.rows is not None and args.rows < 1:

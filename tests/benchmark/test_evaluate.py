@@ -37,16 +37,6 @@ def run(*arguments: Any) -> int:
     return evaluate.main([str(argument) for argument in arguments])
 
 
-@pytest.mark.slow
-def test_policies_played_side_by_side_have_the_rows_of_one_process(settings: Path, tmp_path: Path) -> None:
-    found = {}
-    for name, words in (("alone", ()), ("jobs", ("--jobs", 2)), ("again", ("--jobs", 2, "--fresh"))):
-        out = tmp_path / name
-        assert run("--config", settings, "--no-pictures", "--out", out, *words) == 0
-        found[name] = (out / "episodes.csv").read_bytes()
-    assert found["alone"] == found["jobs"] == found["again"]
-
-
 def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "deep" / "results"
     assert run("--config", settings, "--out", out, "--json", tmp_path / "copy.json") == 0

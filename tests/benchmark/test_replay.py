@@ -1,4 +1,4 @@
-"""Rows of an evaluation are played again and compared; several results stand in one table."""
+"""Rows of an evaluation are played again and compared."""
 
 from __future__ import annotations
 
@@ -92,24 +92,3 @@ def test_code_is_played_only_if_it_is_given(
     untrained(tmp_path / "another", {**ENV, "action": ACTION}, still=True)
     with pytest.raises(ConfigError, match="another is another policy than mine of"):
         replay(results, "--rows", "12", "--policy", f"mine={tmp_path}/another")
-
-
-def test_results_of_several_people_stand_in_one_table(
-    theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)  # a short name for the folder
-    policy = untrained(tmp_path / "own", {**ENV, "action": ACTION}, still=True)
-    named = {"name": "my chain", "preset": "resilient_servo"}
-    play = ["--policy", f"mine={policy}", "--episodes", "12", "--set", "resamples=200", "--no-pictures"]
-    dump_yaml(named, tmp_path / "chain.yaml")
-    evaluate.main([*play, "--robot", str(tmp_path / "chain.yaml"), "--controllers", "none", "--out", "out"])
-    capsys.readouterr()
-    one, other = theirs / "results", Path("out", "results.json")
-    assert evaluate.main(["--table", str(one), str(other), str(one / "results.json")]) == 0
-    text = capsys.readouterr().out
-    first = text.split("progress [m] by number")[0]
-    assert [first.count(f"  {name} ") for name in ("sjc", "cc", "mine")] == [1, 1, 2]
-    assert "mine (out)" in first
-    evaluate.main([*play, "--set", "env.time_limit_s=2", "--controllers", "none", "--out", "short"])
-    with pytest.raises(ConfigError, match=r"results and .*short have different scenarios \(\w{12} and \w{12}\)"):
-        evaluate.main(["--table", str(one), "short"])
