@@ -31,8 +31,9 @@ from rich.table import Table
 from snake_gym.benchmark.comparison import compare
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
-from snake_gym.benchmark.replay import code_note, read_results, recorded_controllers, replay_rows
+from snake_gym.benchmark.replay import read_results, recorded_controllers, replay_rows
 from snake_gym.benchmark.report import tables, verdicts
+from snake_gym.benchmark.runner import code_digest
 from snake_gym.benchmark.scenarios import (
     ORACLES,
     BenchmarkConfig,
@@ -58,10 +59,8 @@ from snake_gym.config import (
     find_config,
     load_yaml,
     merge,
-    prepare_file,
     run_program,
     to_dict,
-    to_json,
     write_atomic,
 )
 from snake_gym.controllers import CONTROLLERS
@@ -96,8 +95,6 @@ def main(argv: list[str] | None = None) -> int:
     if (note := frozen_note(config, args)) is not None:
         print(f"note: {note}", file=sys.stderr)
         config = replace(config, scenarios=None)  # what is written does not stand for those of the file
-    if args.json not in (None, "-"):
-        prepare_file(args.json, "--json")
     pictures = not args.no_pictures
     summary = compare(config, scenarios, entrants, args.out, args.fresh, pictures, Console(stderr=True))
     shown: list[Table | str] = [
@@ -106,11 +103,7 @@ def main(argv: list[str] | None = None) -> int:
         *(f"note: {note}" for note in summary["notes"]),
         f"results, plots and replay.html are in {args.out}" if pictures else f"results are in {args.out}",
     ]
-    show(shown, on_stderr=args.json == "-")
-    if args.json == "-":
-        sys.stdout.write(to_json(summary))
-    elif args.json is not None:
-        write_atomic(args.json, to_json(summary))
+    show(shown)
     return 0
 
 
@@ -159,9 +152,9 @@ def freeze(path: Path, found: str) -> int:
     return 0
 
 
-def show(shown: Iterable[Table | str], on_stderr: bool = False) -> None:
+def show(shown: Iterable[Table | str]) -> None:
     """Print tables and lines, wide where there is no terminal."""
-    terminal = Console(stderr=on_stderr, highlight=False)
+    terminal = Console(highlight=False)
     if not terminal.is_terminal:
         terminal.width = 160
     for each in shown:
@@ -182,7 +175,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--episodes", type=int, help="scenarios for each policy")
     add("--seed", type=int, help="seed of the first scenario")
     add("--out", type=Path, default=Path("runs/evaluation"), help="folder for the results (default: %(default)s)")
-    add("--json", metavar="FILE", help="write the results here too; - for standard output")
     add_set_option(parser)
     add("--freeze", action="store_true", help="write the hash of its scenarios into the config, and stop")
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
@@ -209,8 +201,8 @@ def replay(folder: Path, given: Mapping[str, str], n_rows: int) -> int:
     Learned policies are those ``given``, path by name, or where the evaluation had them. Code is played only if given.
     """
     results = read_results(folder)
-    if (note := code_note(results.summary)) is not None:
-        print(f"note: {note}")
+    if results.summary["code"] != code_digest():
+        print("note: it was made by another version of the code")
     entrants = recorded_controllers(results)
     learned = [name for name, each in results.summary["policies"].items() if each["kind"] == "learned"]
     for name in given:

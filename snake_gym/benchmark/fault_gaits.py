@@ -72,9 +72,9 @@ class FaultGaits:
         offsets = [(kind == OFFSET) * faults.offset_rad for kind, faults in zip(kinds, both, strict=True)]
         return self._robot.state.slip_rad + np.sum(offsets, axis=0)
 
-    def in_turn(self, kinds: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-        """Return the number of each world's gait (W,), by the faults' ``kinds`` (2, W, J); None: those that act now."""
-        kinds = self._robot.acting_kinds() if kinds is None else kinds
+    def in_turn(self) -> NDArray[np.int64]:
+        """Return the number of each world's gait (W,), by the faults that act now."""
+        kinds = self._robot.acting_kinds()
         without_power = ((kinds == FREE) | (kinds == WEAK)).any(axis=0)
         last = len(self._gaits) - 1
         innermost = np.where(without_power, self._distance, last).min(axis=1)

@@ -18,7 +18,7 @@ import numpy as np
 
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.report import rows_csv
-from snake_gym.benchmark.runner import code_digest, play
+from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import (
     ORACLES,
     BenchmarkConfig,
@@ -106,11 +106,6 @@ def recorded_controllers(results: Results) -> list[Entrant]:
             settings = (("reveal", False), ("dither_rad", 0.0), ("gaits", ()))
             made.append(varied(entrant, *(policy.get(key, default) for key, default in settings)))
     return made
-
-
-def code_note(summary: Mapping[str, Any]) -> str | None:
-    """Return a note if results were made by another version of the code."""
-    return None if summary["code"] == code_digest() else "it was made by another version of the code"
 
 
 def replay_rows(results: Results, entrant: Entrant, n: int) -> Iterator[tuple[str, str | None]]:

@@ -347,11 +347,6 @@ def _with_half_width(group: Mapping[str, Any], key: str) -> str:
     return f"{'-' if group[key] is None else format(scale * group[key], spec)} ± {half}"
 
 
-def verdict(summary: Mapping[str, Any]) -> str:
-    """Return the ``verdicts`` in one text."""
-    return " ".join(verdicts(summary))
-
-
 def verdicts(summary: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each learned policy that is compared with the best classical one."""
     best = summary["best_classical"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from snake_gym.benchmark.policy_fit import column_fault
-from snake_gym.benchmark.report import rows_csv, summarise, tables, verdict
+from snake_gym.benchmark.report import rows_csv, summarise, tables, verdicts
 from snake_gym.benchmark.runner import Episodes
 from snake_gym.benchmark.scenarios import BenchmarkConfig, EntrantKind, learned_entrant, make_scenarios, policy_settings
 from snake_gym.config import ConfigError, to_dict
@@ -50,7 +50,7 @@ def test_policies_are_compared_by_how_often_they_get_through() -> None:
     assert ppo["contact_share"] == pytest.approx((3 * 0.3 + 0.1) / 4)
     assert ppo["contact_force_n"] == pytest.approx((3 * 1.5 + 0.5) / 4)
     assert "targets" not in ppo and "time_to_target_s" not in ppo
-    assert "ppo makes 1.50" in verdict(summary)
+    assert "ppo makes 1.50" in verdicts(summary)[0]
     heads = [str(column.header) for column in tables(summary, "title")[0].columns]
     assert heads[:3] == ["policy", "success (95 %)", "progress [m] (95 %)"]
     assert "goal at [s]" in heads and "targets" not in heads

@@ -39,7 +39,6 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
         (["--policy", "ppo=runs/nowhere"], r"runs/nowhere"),
         (["--policy", f"ppo={SHIPPED}", "--robot", "six.yaml"], r"policy ppo has .* observations.*another robot"),
         (["--policy", "ppo=half"], r"policy\.safetensors cannot be read: No such file"),
-        (["--json", "."], r"--json is '.', a folder"),
         (["--out", "/proc/no"], r"/proc/no cannot be written to"),
         (["--freeze", "--episodes", "2"], r"no other option than --config"),
         (["--rows", "3"], r"--rows goes with --replay"),
