@@ -198,7 +198,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def replay(folder: Path, given: Mapping[str, str], n_rows: int) -> int:
     """Play ``n_rows`` rows of each policy of an evaluation's folder again; return 1 unless all are equal.
 
-    Learned policies are those ``given``, path by name, or where the evaluation had them. Code is played only if given.
+    ``given``: paths of its learned policies, by name.
     """
     results = read_results(folder)
     if results.summary["code"] != code_digest():
@@ -208,13 +208,10 @@ def replay(folder: Path, given: Mapping[str, str], n_rows: int) -> int:
     for name in given:
         choose(name, learned, "--policy")
     for name in learned:
-        paths = training_paths(name, given.get(name, results.config.policies.get(name, ())))
-        if not paths or (
-            name not in given and any(is_foreign(path) or policy_file.find_policy_file(path) is None for path in paths)
-        ):
-            raise ConfigError(f"{folder} does not hold policy {name}: give --policy {name}=PATH, with its present path")
+        if name not in given:
+            raise ConfigError(f"policy {name} of {folder} is missing: give --policy {name}=PATH")
         digests = results.summary["policies"][name].get("policy")
-        for training, path in enumerate(paths):
+        for training, path in enumerate(training_paths(name, given[name])):
             entrant = learned_entrant(name, load_policy(name, path), results.scenarios)
             if entrant.identity["policy"] not in (digests if isinstance(digests, list) else [digests]):
                 raise ConfigError(f"{path} is another policy than {name} of {folder}, by its digest")

@@ -103,12 +103,6 @@ def test_edge_cases_are_told_without_failing(progress: np.ndarray) -> None:
     assert summary["best_classical"] == "sjc"
 
 
-def test_a_controller_without_known_scores_is_not_the_best() -> None:
-    lost = episodes("lost", progress_m=np.full(N, math.nan))
-    for order in ([lost, episodes("sjc")], [episodes("sjc"), lost]):
-        assert summarise(order, 200)["best_classical"] == "sjc"
-
-
 def recipe(n_trainings: int) -> Episodes:
     means = [2.0 + 0.1 * t + plays(N, seed=10 * t) for t in range(n_trainings)]
     return join_plays([episodes("ppo", "learned", progress_m=mean) for mean in means])
@@ -134,8 +128,3 @@ def test_scores_of_success_have_intervals_of_their_spread(successes: int) -> Non
     for name in ("iqm", "worst_tenth"):
         low, high = told[f"{name}_ci95"]
         assert 0.0 <= low <= told[name] <= high <= 1.0
-
-
-def test_spread_of_equal_scores_is_a_point() -> None:
-    told = spread(np.full((2, 8), 0.3), 200)
-    assert told["iqm_ci95"] == pytest.approx([0.3, 0.3]) and told["worst_tenth_ci95"] == pytest.approx([0.3, 0.3])

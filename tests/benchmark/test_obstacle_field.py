@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,11 @@ import pytest
 from snake_gym.benchmark.policy_fit import column_fault
 from snake_gym.benchmark.report import rows_csv, summarise, tables, verdicts
 from snake_gym.benchmark.runner import Episodes
-from snake_gym.benchmark.scenarios import BenchmarkConfig, EntrantKind, learned_entrant, make_scenarios, policy_settings
-from snake_gym.config import ConfigError, to_dict
-from snake_gym.envs import ObstacleFieldConfig, SnakeVectorEnv, WaypointsConfig
+from snake_gym.benchmark.scenarios import EntrantKind, policy_settings
+from snake_gym.config import to_dict
+from snake_gym.envs import ObstacleFieldConfig
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.presets import RESILIENT_SERVO
-from snake_gym.tasks.waypoints import CourseConfig
 
 ENV_ID = "SnakeGym/ObstacleField-v0"
 
@@ -67,24 +65,6 @@ def test_a_learned_policy_takes_its_senses_along() -> None:
     assert settings["contact_sensor"] == {"limit_n": trained["contact_sensor"]["limit_n"]}
     assert settings["faults"] == {"reveal": False}
     assert "field" not in settings
-
-
-def test_a_learned_policy_takes_along_how_many_targets_it_is_shown(tmp_path: Path) -> None:
-    """Also among obstacles, where a course has no meaning: there the observations do not fit, which is said."""
-
-    class Still:
-        env_id, env_config = "SnakeGym/Waypoints-v0", to_dict(WaypointsConfig(course=CourseConfig(lookahead=2)))
-        digest = "none"
-        env = SnakeVectorEnv(env_id, 1, config=env_config)
-        observation_space, action_space = env.single_observation_space, env.single_action_space
-
-    policy: Any = Still()
-    same = make_scenarios(BenchmarkConfig(env={"time_limit_s": 1.0}, episodes=2))
-    made = learned_entrant("still", policy, same)
-    assert same.make_env(made).single_observation_space == policy.observation_space
-    field = make_scenarios(BenchmarkConfig(env_id=ENV_ID, env={"time_limit_s": 1.0}, episodes=2))
-    with pytest.raises(ConfigError, match=r"policy still has .* observations, these scenarios"):
-        learned_entrant("still", policy, field)
 
 
 def layout(spec: Any = RESILIENT_SERVO, **changes: Any) -> ObservationLayout:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from snake_gym.benchmark.pictures import typical_scenarios
 from snake_gym.benchmark.report import summarise, tables, verdicts
-from snake_gym.benchmark.runner import Episodes, join_plays
+from snake_gym.benchmark.runner import Episodes
 from snake_gym.benchmark.scenarios import EntrantKind
 
 ROOT = Path(__file__).parents[2]
@@ -81,16 +81,6 @@ def test_the_ratio_is_of_the_first_learned_policy_to_the_best_classical_one() ->
     assert "ppo makes 1.49 [1.4" in verdicts(summary)[0]
     ratio = means["sac"] / means["strong"]
     assert [text.split(" [")[0] for text in verdicts(summary)] == ["ppo makes 1.49", f"sac makes {ratio:.2f}"]
-
-
-def test_of_several_trainings_the_pairs_of_training_and_scenario_are_counted() -> None:
-    good, bad = episodes("ppo", "learned", 3.0), episodes("ppo", "learned", 0.1)
-    for trainings, ahead, told in (
-        ([good], 1.0, "ahead in 100% of the scenarios."),
-        ([good, bad], 0.5, "ahead in 50% of the pairs of a scenario and a training seed."),
-    ):
-        summary = summarise([join_plays(trainings), episodes("sjc")], 100)
-        assert summary["ahead"] == ahead and told in verdicts(summary)[0]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
