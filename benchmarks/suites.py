@@ -26,14 +26,13 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress, TaskID
 
 import snake_gym
 from snake_gym.__main__ import main as snake_gym_main
@@ -188,11 +187,7 @@ def main(argv: list[str] | None = None) -> int:
         played |= own.keys()
         entrants = entrants_of(config, scenarios, own)
         print(f"{name}: {', '.join(entrant.name for entrant in entrants)}", file=sys.stderr)
-        with Progress(console=Console(stderr=True)) as bars:
-            called = dict.fromkeys(entrant.name for entrant in entrants)
-            bar_of = {key: bars.add_task(key, total=None) for key in called}
-            show = partial(advance, bars, bar_of)
-            results = play_all(entrants, scenarios, Path("runs", "suites", name), show)
+        results = play_all(entrants, scenarios, Path("runs", "suites", name), False, Console(stderr=True))
         labels = {key: list(trained) for key, trained in own.items()}
         everything, labels = with_kept_rows(args.out / ROWS / f"{name}.csv", scenarios, results, labels)
         about = {
@@ -219,9 +214,7 @@ def play_oracles(config: BenchmarkConfig, name: str, n_scenarios: int) -> dict[s
     """Return the scores of each oracle in the first scenarios of a suite."""
     scenarios = make_scenarios(replace(config, episodes=min(n_scenarios, config.episodes)))
     entrants = [oracle_entrant(oracle, scenarios) for oracle in ORACLES]
-    with Progress(console=Console(stderr=True)) as bars:
-        bar_of = {each.name: bars.add_task(each.name, total=None) for each in entrants}
-        results = play_all(entrants, scenarios, Path("runs", "suites", name), partial(advance, bars, bar_of))
+    results = play_all(entrants, scenarios, Path("runs", "suites", name), False, Console(stderr=True))
     return {each.name: [float(f"{score:.4g}") for score in each.columns[each.score]] for each in results}
 
 
@@ -261,11 +254,6 @@ def one_training(episodes: Episodes, training: int) -> Episodes:
     own = {name: episodes.columns[name][rows] for name in kept}
     nothing = np.zeros((0, len(own["seed"])), np.float32)
     return Episodes(episodes.name, episodes.kind, own, np.zeros(0), nothing, "", episodes.score)
-
-
-def advance(bars: Progress, bar_of: Mapping[str, TaskID], name: str, done: int, of: int) -> None:
-    """Show how far a policy has got."""
-    bars.update(bar_of[name], completed=done, total=of)
 
 
 def suite_names() -> list[str]:

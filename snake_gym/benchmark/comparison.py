@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import snake_gym
 from snake_gym.benchmark.report import rows_csv, summarise, verdicts
@@ -39,7 +37,7 @@ def compare(
     """Play every entrant in the ``scenarios`` of ``config``, and write the results into ``out``.
 
     ``fresh``: replay also what an earlier run into ``out`` has finished. ``pictures``: draw plots and replays (extra
-    ``render``). ``progress``: console for bars; None: no bars. Returns the content of ``results.json``.
+    ``render``). ``progress``: console for a bar; None: no bar. Returns the content of ``results.json``.
 
     Raises ConfigError if entrants are missing or share a name, pictures cannot be drawn, or ``out`` cannot be made.
     """
@@ -58,13 +56,7 @@ def compare(
     seeds = seed_note(config.seed, config.episodes)
     coarse = scenarios.spec.step_note()
     notes = [note for note in (seeds, coarse, *entrant_notes(entrants)) if note is not None]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=progress, disable=progress is None) as bars:
-        bar_of = {name: bars.add_task(escape(name), total=None) for name in names}
-        results = play_all(
-            entrants, scenarios, out / "policies",
-            lambda name, done, of: bars.update(bar_of[name], completed=done, total=of), fresh,
-        )  # fmt: skip
+    results = play_all(entrants, scenarios, out / "policies", fresh, progress)
     weight_n = float(scenarios.spec.links("link_mass_kg").sum() * GRAVITY_M_S2)
     summary = {
         **summarise(results, config.resamples, config.references, weight_n),

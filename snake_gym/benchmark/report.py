@@ -68,7 +68,7 @@ def summarise(
         found = dict.fromkeys(_COMPARED)
         if best is not None and np.isfinite(scores[name]).all():
             found.update({key: policies[name]["against"][best.name][key] for key in ("lead", "lead_ci95")})
-            found.update(_beside_best(scores[name], scores[best.name], rivals, resamples))
+            found.update(_against_best(scores[name], scores[best.name], rivals, resamples))
         policies[name].update(found)
     for name, regret in _regrets(results, scores, resamples).items():
         policies[name].update(regret)
@@ -158,7 +158,7 @@ def score(episodes: Episodes) -> FloatArray:
     return np.asarray(episodes.columns[episodes.score], dtype=np.float64)
 
 
-def _beside_best(plays: FloatArray, best: FloatArray, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
+def _against_best(plays: FloatArray, best: FloatArray, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
     reference = best.mean(axis=0)
     mean = float(reference.mean())
     return {
@@ -199,7 +199,7 @@ def _per_metre(means: FloatArray) -> FloatArray:
 
 
 def _measures(columns: Mapping[str, NDArray[Any]], score: str) -> dict[str, NDArray[Any]]:
-    """Return quantities averaged besides the progress, by name, (W,) each, if the env reports their inputs."""
+    """Return averaged quantities other than the progress, by name, (W,) each, if the env reports their inputs."""
     length = columns["episode_time_s"]
     measures = {"success": columns["is_success"], "energy_j": columns["energy_j"]}
     for name, reached in (("time_to_target_s", "time_to_first_target_s"), ("time_to_goal_s", "time_to_goal_s")):

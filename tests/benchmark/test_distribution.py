@@ -11,9 +11,8 @@ import pytest
 
 from snake_gym.benchmark.distribution import compare_scores, iqm, spread, worst_tenth
 from snake_gym.benchmark.report import summarise, tables
-from snake_gym.benchmark.runner import Episodes, join_plays
 from snake_gym.benchmark.statistics import interval, mean_interval, value_interval
-from tests.benchmark.test_report import N, episodes
+from tests.benchmark.test_report import episodes
 
 RNG = np.random.default_rng(3)
 
@@ -101,23 +100,6 @@ def test_edge_cases_are_told_without_failing(progress: np.ndarray) -> None:
     assert (policy["iqm_ci95"] is None) == (not known or n == 1)
     assert len(tables(summary, "")) == 2
     assert summary["best_classical"] == "sjc"
-
-
-def recipe(n_trainings: int) -> Episodes:
-    means = [2.0 + 0.1 * t + plays(N, seed=10 * t) for t in range(n_trainings)]
-    return join_plays([episodes("ppo", "learned", progress_m=mean) for mean in means])
-
-
-def test_trainings_are_one_row_whose_numbers_follow_from_the_csv() -> None:
-    joined = recipe(3)
-    assert joined.shape == (3, N)
-    summary = summarise([joined, episodes("sjc")], 200, ("ppo",), 50.0)
-    policy, scores = summary["policies"]["ppo"], joined.columns["progress_m"].reshape(3, N)
-    assert policy["episodes"] == N
-    assert policy["seed_means"] == pytest.approx(scores.mean(axis=1).tolist())
-    assert policy["mean"] == pytest.approx(scores.mean())
-    assert policy["cost_of_transport"] == pytest.approx(policy["energy_j_per_m"] / 50.0)
-    assert summary["policies"]["sjc"]["against"]["ppo"]["lead"] == pytest.approx(-policy["lead"])
 
 
 @pytest.mark.parametrize("successes", [1, 8, 30, 32, 45, 62, 63])
