@@ -83,10 +83,9 @@ def _encode_onnx(policy: FilePolicy, weights: bytes) -> bytes:
 
     contract = policy.contract
     n_inputs = contract.observation.size
-    normaliser = None if contract.normaliser is None else contract.normaliser.make_normaliser(n_inputs)
     metadata = {"name": contract.name, "weights_sha256": contract.weights.sha256, "format": contract.format}
     tensors = read_tensors(weights, contract.weights.file)
-    model = encode_onnx(contract.network, tensors, normaliser, n_inputs, metadata)
+    model = encode_onnx(contract.network, tensors, contract.normaliser, n_inputs, metadata)
     obs = np.random.default_rng(0).normal(size=(2048, n_inputs)).astype(np.float32)
     distance = float(np.abs(run_onnx(model, obs) - policy.predict(obs)[0]).max())
     if not distance <= MAX_TOLERANCE:

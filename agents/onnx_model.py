@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from snake_gym.config import ConfigError, digest
 from snake_gym.config.records import versions
-from snake_gym.interface.actor_network import FrozenNormaliser, Layer
+from snake_gym.interface.actor_network import Layer, Normaliser
 from snake_gym.interface.policy_file import CONTRACT, FilePolicy, load_policy
 
 OPSET = 17
@@ -30,7 +30,7 @@ class Actor(torch.nn.Module):
     """Layers of a policy file with their weights, behind its normaliser, which computes in double precision."""
 
     def __init__(
-        self, layers: Sequence[Layer], tensors: Mapping[str, NDArray[Any]], normaliser: FrozenNormaliser | None
+        self, layers: Sequence[Layer], tensors: Mapping[str, NDArray[Any]], normaliser: Normaliser | None
     ) -> None:
         super().__init__()
         if any(layer.kind == "lstm" for layer in layers):
@@ -41,8 +41,8 @@ class Actor(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return actions (batch, A)."""
         if (norm := self.normaliser) is not None:
-            mean, deviation = torch.as_tensor(norm.mean), torch.as_tensor(np.sqrt(norm.var + norm.epsilon))
-            x = ((x.double() - mean) / deviation).clamp(-norm.clip, norm.clip).float()
+            mean, variance = torch.tensor([norm.mean, norm.variance], dtype=torch.float64)
+            x = ((x.double() - mean) / torch.sqrt(variance + norm.epsilon)).clamp(-norm.clip, norm.clip).float()
         for layer in self.layers:
             if layer.weight is not None:
                 x = functional.linear(x, self.tensors[layer.weight], self.tensors[layer.bias] if layer.bias else None)
@@ -56,7 +56,7 @@ class Actor(torch.nn.Module):
 def encode_onnx(
     layers: Sequence[Layer],
     tensors: Mapping[str, NDArray[Any]],
-    normaliser: FrozenNormaliser | None,
+    normaliser: Normaliser | None,
     n_inputs: int,
     metadata: Mapping[str, str],
 ) -> bytes:

@@ -26,20 +26,19 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress, TaskID
 
 import snake_gym
 from snake_gym.__main__ import main as snake_gym_main
 from snake_gym.benchmark.evaluate import check_frozen, load_policy, make_entrants
 from snake_gym.benchmark.oracle import oracle_entrant
-from snake_gym.benchmark.report import score_key, show_bounds, summarise, with_interval
+from snake_gym.benchmark.report import regret, score_key, show_bounds, summarise, with_interval
 from snake_gym.benchmark.runner import Episodes, join_plays, play_all, roll
 from snake_gym.benchmark.scenarios import (
     ORACLES,
@@ -51,7 +50,6 @@ from snake_gym.benchmark.scenarios import (
     make_scenarios,
     named_policies,
 )
-from snake_gym.benchmark.statistics import ratio_interval
 from snake_gym.benchmark.trainings import training_names, training_paths
 from snake_gym.benchmark.variants import NoisePolicy
 from snake_gym.config import (
@@ -189,11 +187,7 @@ def main(argv: list[str] | None = None) -> int:
         played |= own.keys()
         entrants = entrants_of(config, scenarios, own)
         print(f"{name}: {', '.join(entrant.name for entrant in entrants)}", file=sys.stderr)
-        with Progress(console=Console(stderr=True)) as bars:
-            called = dict.fromkeys(entrant.name for entrant in entrants)
-            bar_of = {key: bars.add_task(key, total=None) for key in called}
-            show = partial(advance, bars, bar_of)
-            results = play_all(entrants, scenarios, Path("runs", "suites", name), show)
+        results = play_all(entrants, scenarios, Path("runs", "suites", name), False, Console(stderr=True))
         labels = {key: list(trained) for key, trained in own.items()}
         everything, labels = with_kept_rows(args.out / ROWS / f"{name}.csv", scenarios, results, labels)
         about = {
@@ -220,9 +214,7 @@ def play_oracles(config: BenchmarkConfig, name: str, n_scenarios: int) -> dict[s
     """Return the scores of each oracle in the first scenarios of a suite."""
     scenarios = make_scenarios(replace(config, episodes=min(n_scenarios, config.episodes)))
     entrants = [oracle_entrant(oracle, scenarios) for oracle in ORACLES]
-    with Progress(console=Console(stderr=True)) as bars:
-        bar_of = {each.name: bars.add_task(each.name, total=None) for each in entrants}
-        results = play_all(entrants, scenarios, Path("runs", "suites", name), partial(advance, bars, bar_of))
+    results = play_all(entrants, scenarios, Path("runs", "suites", name), False, Console(stderr=True))
     return {each.name: [float(f"{score:.4g}") for score in each.columns[each.score]] for each in results}
 
 
@@ -262,11 +254,6 @@ def one_training(episodes: Episodes, training: int) -> Episodes:
     own = {name: episodes.columns[name][rows] for name in kept}
     nothing = np.zeros((0, len(own["seed"])), np.float32)
     return Episodes(episodes.name, episodes.kind, own, np.zeros(0), nothing, "", episodes.score)
-
-
-def advance(bars: Progress, bar_of: Mapping[str, TaskID], name: str, done: int, of: int) -> None:
-    """Show how far a policy has got."""
-    bars.update(bar_of[name], completed=done, total=of)
 
 
 def suite_names() -> list[str]:
@@ -465,12 +452,8 @@ def regrets(path: Path, about: Mapping[str, Any], results: Sequence[Episodes], r
         if name == "random":
             continue
         scores = found[name].plays(about["score"])[:, :n]
-        shares = [1.0 - scores.mean() / np.mean(oracle) for oracle in played.values()]
-        bounds = [ratio_interval(scores, [oracle], RESAMPLES) for oracle in played.values()]
-        shown = [
-            f"{share:.1%} {show_bounds((1.0 - high, 1.0 - low), '.1%')}"
-            for share, (low, high) in zip(shares, bounds, strict=True)
-        ]
+        regrets = [regret(scores, np.array([oracle]), RESAMPLES) for oracle in played.values()]
+        shown = [f"{share:.1%} {show_bounds(ends, '.1%')}" for share, ends in regrets]
         lines.append((name, group_text(float(scores.mean()), score_key(about["score"])), *shown))
     means = ", ".join(f"`{name}` {group_text(np.mean(of), score_key(about['score']))}" for name, of in played.items())
     told = f"Regret to oracles, planners that see the truth, in the first {n} scenarios, where they score: {means}."

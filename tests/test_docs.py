@@ -261,4 +261,3 @@ def test_the_page_of_comparisons_runs(
     for i, command in enumerate(played):
         assert snake_gym_main([*shlex.split(command), *short, "--out", f"out{i}"]) == 0
     assert snake_gym_main(["evaluate", "--replay", "out0", "--policy", "mine=saved_model.py:make", "--rows", "2"]) == 0
-    assert snake_gym_main(["evaluate", "--table", "out0/results.json", "out1/results.json"]) == 0

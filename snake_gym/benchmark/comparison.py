@@ -7,17 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import snake_gym
-from snake_gym.benchmark.report import rows_csv, summarise, verdict
-from snake_gym.benchmark.runner import Episodes, code_digest, play_all
+from snake_gym.benchmark.report import rows_csv, summarise, verdicts
+from snake_gym.benchmark.runner import code_digest, play_all
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios
 from snake_gym.benchmark.seed_ranges import seed_note, uses
 from snake_gym.config import ConfigError, choose, dump_yaml, make_folder, require, to_dict, to_json, write_atomic
@@ -40,7 +37,7 @@ def compare(
     """Play every entrant in the ``scenarios`` of ``config``, and write the results into ``out``.
 
     ``fresh``: replay also what an earlier run into ``out`` has finished. ``pictures``: draw plots and replays (extra
-    ``render``). ``progress``: console for bars; None: no bars. Returns the content of ``results.json``.
+    ``render``). ``progress``: console for a bar; None: no bar. Returns the content of ``results.json``.
 
     Raises ConfigError if entrants are missing or share a name, pictures cannot be drawn, or ``out`` cannot be made.
     """
@@ -59,13 +56,7 @@ def compare(
     seeds = seed_note(config.seed, config.episodes)
     coarse = scenarios.spec.step_note()
     notes = [note for note in (seeds, coarse, *entrant_notes(entrants)) if note is not None]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=progress, disable=progress is None) as bars:
-        bar_of = {name: bars.add_task(escape(name), total=None) for name in names}
-        results = play_all(
-            entrants, scenarios, out / "policies",
-            lambda name, done, of: bars.update(bar_of[name], completed=done, total=of), fresh,
-        )  # fmt: skip
+    results = play_all(entrants, scenarios, out / "policies", fresh, progress)
     weight_n = float(scenarios.spec.links("link_mass_kg").sum() * GRAVITY_M_S2)
     summary = {
         **summarise(results, config.resamples, config.references, weight_n),
@@ -82,8 +73,6 @@ def compare(
         if others:
             identity = {"policy": [each.identity.get("policy") for each in (entrant, *others)]}
             identity["training_names"] = [each.training_name for each in (entrant, *others)]
-            if len(set(identity["policy"])) < len(identity["policy"]):
-                notes.append(f"{entrant.name}: some of its trainings are the same policy, by its digest")
         summary["policies"][entrant.name] |= identity
         if (still := int(episodes.columns["stood_still"].sum())) > 0:
             notes.append(f"{entrant.name}: {still} solutions of physics steps did not settle; the robots stood still")
@@ -91,7 +80,13 @@ def compare(
     write_atomic(out / "results.json", to_json(summary))
     dump_yaml(config, out / "config.yaml")
     if pictures:
-        _draw(config, entrants, results, summary, scenarios, out, progress)
+        from snake_gym.benchmark.pictures import draw_figures, draw_replay
+
+        title = f"{scenarios.spec.name}, {scenarios.title()}"
+        files = draw_figures(results, summary, title)
+        files |= draw_replay(entrants, results, scenarios, config.replays, title, " ".join(verdicts(summary)))
+        for name, data in files.items():
+            write_atomic(out / name, data)
     return summary
 
 
@@ -102,23 +97,3 @@ def entrant_notes(entrants: Sequence[Entrant]) -> list[str]:
         for note in entrant.notes:
             names.setdefault(note, []).append(entrant.name)
     return [f"{', '.join(about)}: {note}" for note, about in names.items()]
-
-
-def _draw(
-    config: BenchmarkConfig,
-    entrants: Sequence[Entrant],
-    results: Sequence[Episodes],
-    summary: dict[str, Any],
-    scenarios: Scenarios,
-    out: Path,
-    progress: Console | None,
-) -> None:
-    from snake_gym.benchmark.pictures import draw_figures, draw_replay
-
-    title = f"{scenarios.spec.name}, {scenarios.title()}"
-    status: AbstractContextManager[Any] = nullcontext() if progress is None else progress.status("drawing")
-    with status:
-        files = draw_figures(results, summary, title)
-        files |= draw_replay(entrants, results, scenarios, config.replays, title, verdict(summary))
-        for name, data in files.items():
-            write_atomic(out / name, data)

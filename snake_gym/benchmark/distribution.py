@@ -34,12 +34,12 @@ def spread(scores: FloatArray, resamples: int) -> dict[str, Any]:
     The interval of the worst tenth is too high: of normal scores it holds the truth in 86 % of samples of 64 scenarios
     and 94 % of 512, and mostly lies above it.
     """
-    told: dict[str, Any] = {"seed_means": [number(mean) for mean in scores.mean(axis=1)]}
+    found: dict[str, Any] = {"seed_means": [number(mean) for mean in scores.mean(axis=1)]}
     known = bool(np.isfinite(scores).all() and scores.size)
     for name, statistic in (("iqm", iqm), ("worst_tenth", worst_tenth)):
-        told[name] = number(statistic(scores.reshape(-1))) if known else None
-        told[f"{name}_ci95"] = bounds(value_interval(scores, statistic, resamples)) if known else None
-    return told
+        found[name] = number(statistic(scores.reshape(-1))) if known else None
+        found[f"{name}_ci95"] = value_interval(scores, statistic, resamples) if known else None
+    return found
 
 
 def compare_scores(own: FloatArray, reference: FloatArray, resamples: int) -> dict[str, Any]:
@@ -48,23 +48,18 @@ def compare_scores(own: FloatArray, reference: FloatArray, resamples: int) -> di
     Intervals resample the scenarios, and the trainings of both, each independently.
     """
     names = ("probability_of_improvement", "lead")
-    told: dict[str, Any] = dict.fromkeys([*names, *(f"{name}_ci95" for name in names)])
+    found: dict[str, Any] = dict.fromkeys([*names, *(f"{name}_ci95" for name in names)])
     if not (np.isfinite(own).all() and np.isfinite(reference).all()):
-        return told
+        return found
     pair = np.stack(np.broadcast_arrays(own[:, None], reference[None]))
     better = (pair[0] > pair[1]) + 0.5 * (pair[0] == pair[1])
-    told["probability_of_improvement"] = number(better.mean())
-    told["probability_of_improvement_ci95"] = bounds(interval(better[None], lambda means: means[0], resamples))
-    told["lead"] = number(pair[0].mean() - pair[1].mean())
-    told["lead_ci95"] = bounds(interval(pair, lambda means: means[0] - means[1], resamples))
-    return told
+    found["probability_of_improvement"] = number(better.mean())
+    found["probability_of_improvement_ci95"] = interval(better[None], lambda means: means[0], resamples)
+    found["lead"] = number(pair[0].mean() - pair[1].mean())
+    found["lead_ci95"] = interval(pair, lambda means: means[0] - means[1], resamples)
+    return found
 
 
 def number(value: Any) -> float | None:
     """Return a number for JSON; None if it is not finite."""
     return float(value) if math.isfinite(value) else None
-
-
-def bounds(ends: tuple[float, float]) -> list[float] | None:
-    """Return an interval for JSON; None if it has none."""
-    return [float(end) for end in ends] if all(math.isfinite(end) for end in ends) else None

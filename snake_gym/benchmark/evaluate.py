@@ -4,10 +4,8 @@
     snake-gym evaluate --policy mine=runs/mine             in the env that it was trained in
     snake-gym evaluate --policy mine=runs/mine --env configs/env/locked_joints.yaml --episodes 256
     snake-gym evaluate --classical-only --set env.faults.n_max=5
-    snake-gym evaluate --policy a=runs/a --policy b=runs/b --jobs 2    policies side by side, in processes
     snake-gym evaluate --config FILE --freeze              from now on, other scenarios than today's are an error
     snake-gym evaluate --replay FOLDER --policy mine=PATH  rows of an evaluation, played again
-    snake-gym evaluate --table A/results.json B/results.json
 
 Without --config, policies play on the robot and in the env that they were trained with (--env: in those settings),
 against the classical controllers that are tuned for that robot. What differs from a policy's training or a gait's
@@ -33,9 +31,9 @@ from rich.table import Table
 from snake_gym.benchmark.comparison import compare
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
-from snake_gym.benchmark.replay import code_note, read_results, recorded_controllers, replay_rows, shared_table
+from snake_gym.benchmark.replay import read_results, recorded_controllers, replay_rows
 from snake_gym.benchmark.report import tables, verdicts
-from snake_gym.benchmark.runner import play_all
+from snake_gym.benchmark.runner import code_digest
 from snake_gym.benchmark.scenarios import (
     ORACLES,
     BenchmarkConfig,
@@ -61,17 +59,14 @@ from snake_gym.config import (
     find_config,
     load_yaml,
     merge,
-    prepare_file,
     run_program,
     to_dict,
-    to_json,
     write_atomic,
 )
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import tuned_file
 from snake_gym.envs import EnvConfig
 from snake_gym.interface import policy_file
-from snake_gym.parallel import add_parallel_options, run_parallel
 from snake_gym.plugins import RESULT, add_plugin_option, check_plugins, is_result, load_plugins, take_plugins
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import describe_changes, robot_note
@@ -90,10 +85,6 @@ def main(argv: list[str] | None = None) -> int:
     load_plugins(args.plugin)
     if args.replay is not None:
         return replay(args.replay, named_policies(args.policy or []), args.rows or _ROWS)
-    if args.table is not None:
-        show(shared_table(args.table))
-        return 0
-
     names_all = args.env is not None and args.controllers is not None and args.config is None
     args.classical_only |= args.freeze or names_all
     config = read_config(args)
@@ -101,36 +92,18 @@ def main(argv: list[str] | None = None) -> int:
     if args.freeze:
         return freeze(args.config or DEMO, scenarios.hash())
     entrants = make_entrants(config, scenarios)
-    if args.only is not None:
-        mine = [entrant for entrant in entrants if entrant.name == args.only]
-        play_all(mine, scenarios, args.out / "policies", fresh=args.fresh)
-        return 0
     if (note := frozen_note(config, args)) is not None:
         print(f"note: {note}", file=sys.stderr)
         config = replace(config, scenarios=None)  # what is written does not stand for those of the file
-    if args.json not in (None, "-"):
-        prepare_file(args.json, "--json")
-    in_jobs = args.jobs is not None or args.ray is not None
-    if in_jobs:
-        words = sys.argv[1:] if argv is None else argv
-        names = dict.fromkeys(entrant.name for entrant in entrants if entrant.is_kept)
-        commands = {name: [*words, "--only", name] for name in names}
-        for name, fault in run_parallel(main, commands, args.jobs, args.ray).items():
-            if fault is not None:
-                raise ConfigError(f"{name} could not be played: {fault}")
-    fresh, pictures = args.fresh and not in_jobs, not args.no_pictures
-    summary = compare(config, scenarios, entrants, args.out, fresh, pictures, Console(stderr=True))
+    pictures = not args.no_pictures
+    summary = compare(config, scenarios, entrants, args.out, args.fresh, pictures, Console(stderr=True))
     shown: list[Table | str] = [
         *tables(summary, f"{scenarios.title()}, mean of each policy"),
         *verdicts(summary),
         *(f"note: {note}" for note in summary["notes"]),
         f"results, plots and replay.html are in {args.out}" if pictures else f"results are in {args.out}",
     ]
-    show(shown, on_stderr=args.json == "-")
-    if args.json == "-":
-        sys.stdout.write(to_json(summary))
-    elif args.json is not None:
-        write_atomic(args.json, to_json(summary))
+    show(shown)
     return 0
 
 
@@ -179,9 +152,9 @@ def freeze(path: Path, found: str) -> int:
     return 0
 
 
-def show(shown: Iterable[Table | str], on_stderr: bool = False) -> None:
+def show(shown: Iterable[Table | str]) -> None:
     """Print tables and lines, wide where there is no terminal."""
-    terminal = Console(stderr=on_stderr, highlight=False)
+    terminal = Console(highlight=False)
     if not terminal.is_terminal:
         terminal.width = 160
     for each in shown:
@@ -202,25 +175,19 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--episodes", type=int, help="scenarios for each policy")
     add("--seed", type=int, help="seed of the first scenario")
     add("--out", type=Path, default=Path("runs/evaluation"), help="folder for the results (default: %(default)s)")
-    add("--json", metavar="FILE", help="write the results here too; - for standard output")
     add_set_option(parser)
     add("--freeze", action="store_true", help="write the hash of its scenarios into the config, and stop")
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
     add("--no-pictures", action="store_true", help="no plots and replays")
     add("--replay", type=Path, metavar="FOLDER", help="play some rows of an evaluation again (with --policy, --rows)")
     add("--rows", type=int, metavar="N", help=f"rows of each policy that --replay plays (default: {_ROWS})")
-    add("--table", type=Path, nargs="+", metavar="RESULTS", help="one table of several results.json, or their folders")
     add_plugin_option(parser)
-    add_parallel_options(parser)
-    add("--only", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.freeze and (args.set or args.env or args.robot or args.policy or args.episodes or args.seed is not None):
         parser.error("--freeze takes the config as it stands; expected no other option than --config")
-    for asked, fits in (("replay", ("policy", "rows")), ("table", ())):
-        given = [name for name in vars(args) if vars(args)[name] != parser.get_default(name)]
-        others = [name for name in given if name not in (asked, "plugin", *fits)]
-        if getattr(args, asked) is not None and others:
-            parser.error(f"--{asked} does not go with --{others[0].replace('_', '-')}")
+    given = {name for name in vars(args) if vars(args)[name] != parser.get_default(name)}
+    if args.replay is not None and (others := given - {"replay", "rows", "policy", "plugin"}):
+        parser.error(f"--replay does not go with --{min(others).replace('_', '-')}")
     if args.rows is not None and args.replay is None:
         parser.error("--rows goes with --replay")
     if args.rows is not None and args.rows < 1:
@@ -231,23 +198,20 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def replay(folder: Path, given: Mapping[str, str], n_rows: int) -> int:
     """Play ``n_rows`` rows of each policy of an evaluation's folder again; return 1 unless all are equal.
 
-    Learned policies are those ``given``, path by name, or where the evaluation had them. Code is played only if given.
+    ``given``: paths of its learned policies, by name.
     """
     results = read_results(folder)
-    if (note := code_note(results.summary)) is not None:
-        print(f"note: {note}")
+    if results.summary["code"] != code_digest():
+        print("note: it was made by another version of the code")
     entrants = recorded_controllers(results)
     learned = [name for name, each in results.summary["policies"].items() if each["kind"] == "learned"]
     for name in given:
         choose(name, learned, "--policy")
     for name in learned:
-        paths = training_paths(name, given.get(name, results.config.policies.get(name, ())))
-        if not paths or (
-            name not in given and any(is_foreign(path) or policy_file.find_policy_file(path) is None for path in paths)
-        ):
-            raise ConfigError(f"{folder} does not hold policy {name}: give --policy {name}=PATH, with its present path")
+        if name not in given:
+            raise ConfigError(f"policy {name} of {folder} is missing: give --policy {name}=PATH")
         digests = results.summary["policies"][name].get("policy")
-        for training, path in enumerate(paths):
+        for training, path in enumerate(training_paths(name, given[name])):
             entrant = learned_entrant(name, load_policy(name, path), results.scenarios)
             if entrant.identity["policy"] not in (digests if isinstance(digests, list) else [digests]):
                 raise ConfigError(f"{path} is another policy than {name} of {folder}, by its digest")

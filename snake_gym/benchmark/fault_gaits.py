@@ -1,10 +1,10 @@
 """Oracle that knows the faults: it changes to the gait that was tuned for them, and undoes what can be undone.
 
-Where a joint goes beside what it is sent (an offset), or beside what it reads (a horn that has slipped), the oracle
-sends it as far to the other side, and its gaits see the true angle. A joint without power costs the more the nearer it
+An offset, or a horn that has slipped, moves a joint away from its reference. The oracle sends it as far to the other
+side, and its gaits see the true angle. A joint without power costs the more the nearer it
 is to the middle, where no one gait does well with and without it: there is a gait for each distance [joints] of the
 innermost free or weak joint from the middle one, and one for all else. All gaits go on in step, each with its own
-state; the one in turn is sent, and the others are told what was.
+state; the one in turn is sent, and the others learn what was.
 """
 
 from __future__ import annotations
@@ -54,27 +54,27 @@ class FaultGaits:
         each = [gait.command(measurement, goal, self._own(state, i), dt_s) for i, gait in enumerate(self._gaits)]
         reference = np.stack(each)[self.in_turn(), np.arange(each[0].shape[0])]
         limit = self._robot.spec.joint_limit_rad
-        reference = np.clip(reference - self._beside(), -limit, limit)
+        reference = np.clip(reference - self._shift(), -limit, limit)
         self.command_given(reference, state)
         return reference
 
     def command_given(self, reference: FloatArray, state: ControllerState) -> None:
         """Tell all gaits where the references (W, J) [rad] that were sent lead."""
-        reference = reference + self._beside()
+        reference = reference + self._shift()
         for i, gait in enumerate(self._gaits):
             if hasattr(gait, "command_given"):
                 gait.command_given(reference, self._own(state, i))
 
-    def _beside(self) -> FloatArray:
-        """Return how far each joint goes beside what it is sent (W, J) [rad]."""
+    def _shift(self) -> FloatArray:
+        """Return the distance of each joint from what it is sent (W, J) [rad]."""
         both = (self._robot.faults, self._robot.second_faults)
         kinds = self._robot.acting_kinds()
         offsets = [(kind == OFFSET) * faults.offset_rad for kind, faults in zip(kinds, both, strict=True)]
         return self._robot.state.slip_rad + np.sum(offsets, axis=0)
 
-    def in_turn(self, kinds: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-        """Return the number of each world's gait (W,), by the faults' ``kinds`` (2, W, J); None: those that act now."""
-        kinds = self._robot.acting_kinds() if kinds is None else kinds
+    def in_turn(self) -> NDArray[np.int64]:
+        """Return the number of each world's gait (W,), by the faults that act now."""
+        kinds = self._robot.acting_kinds()
         without_power = ((kinds == FREE) | (kinds == WEAK)).any(axis=0)
         last = len(self._gaits) - 1
         innermost = np.where(without_power, self._distance, last).min(axis=1)

@@ -1,7 +1,7 @@
 """Comparison of the robot, observations and scenarios that a policy plays with those that it was trained with.
 
 Columns with another meaning are an error. Another robot, other scenarios, or another scale of a column may be the point
-of an experiment: a note beside the results says so. The same holds for a tuned gait.
+of an experiment: a note with the results says so. The same holds for a tuned gait.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of an evaluation played again and compared, and several evaluations in one table.
+"""Rows of an evaluation played again and compared.
 
 An evaluation's folder holds its settings (``config.yaml``), a row for each episode (``episodes.csv``) and the numbers
 (``results.json``). Whoever has the policies can play its rows again.
@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from snake_gym.benchmark.oracle import oracle_entrant
-from snake_gym.benchmark.report import rows_csv, tables
-from snake_gym.benchmark.runner import code_digest, play
+from snake_gym.benchmark.report import rows_csv
+from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import (
     ORACLES,
     BenchmarkConfig,
@@ -82,13 +81,13 @@ def read_rows(path: Path) -> dict[str, list[Row]]:
     return rows
 
 
-def read_summary(path: Path) -> dict[str, Any]:
-    """Return the content of a results.json, or of that in a folder. Raises ConfigError."""
-    file = path / "results.json" if path.is_dir() else path
+def read_summary(folder: Path) -> dict[str, Any]:
+    """Return the content of the results.json of an evaluation's folder. Raises ConfigError."""
+    file = folder / "results.json"
     if not file.is_file():
         raise ConfigError(f"{file} does not exist; expected the folder of an evaluation, which evaluate --out names")
     summary = read_json(file.read_bytes(), str(file))
-    keys = ("policies", "score", "scenarios", "code")
+    keys = ("policies", "scenarios", "code")
     missing = [key for key in keys if key not in summary] if isinstance(summary, dict) else keys
     if missing:
         raise ConfigError(f"{file} has no {', '.join(missing)}; expected the results of an evaluation of this version")
@@ -107,11 +106,6 @@ def recorded_controllers(results: Results) -> list[Entrant]:
             settings = (("reveal", False), ("dither_rad", 0.0), ("gaits", ()))
             made.append(varied(entrant, *(policy.get(key, default) for key, default in settings)))
     return made
-
-
-def code_note(summary: Mapping[str, Any]) -> str | None:
-    """Return a note if results were made by another version of the code."""
-    return None if summary["code"] == code_digest() else "it was made by another version of the code"
 
 
 def replay_rows(results: Results, entrant: Entrant, n: int) -> Iterator[tuple[str, str | None]]:
@@ -133,32 +127,6 @@ def replay_rows(results: Results, entrant: Entrant, n: int) -> Iterator[tuple[st
         unlike = (f"{k} {a} ({b})" for k, (a, b) in pairs.items() if k not in _NOT_COMPARED and not _same(a, b))
         name = f"{entrant.name} seed {first + i}"
         yield name + (f" training {entrant.training}" if entrant.training else ""), ", ".join(unlike) or None
-
-
-def shared_table(paths: Sequence[Path]) -> list[Table | str]:
-    """Return one table of the results of several evaluations, and their notes.
-
-    A policy with the same numbers in several of them stands there once; others of one name get the name of their
-    folder. Raises ConfigError if the evaluations are not of the same scenarios.
-    """
-    read = {str(path): read_summary(path) for path in paths}
-    (first, one), *others = read.items()
-    for path, summary in others:
-        for key in ("scenarios", "score"):
-            if summary[key] != one[key]:
-                raise ConfigError(
-                    f"{first} and {path} have different {key} ({str(one[key])[:12]} and {str(summary[key])[:12]}); "
-                    "expected one task, robot, settings and seeds, or a table for each"
-                )
-    policies: dict[str, Any] = {}
-    for path, summary in read.items():
-        for name, policy in summary["policies"].items():
-            folder = Path(path) if Path(path).is_dir() else Path(path).parent
-            policies[f"{name} ({folder})" if policies.get(name, policy) != policy else name] = policy
-    notes = [f"note: {path}: {note}" for path, summary in read.items() for note in summary.get("notes", [])]
-    if len({summary["code"] for summary in read.values()}) > 1:
-        notes.append("note: the results were made by different versions of the code")
-    return [*tables({**one, "policies": policies}, f"results of {len(read)} evaluations"), *notes]
 
 
 def _same(recorded: str, found: str) -> bool:

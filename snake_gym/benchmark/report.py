@@ -19,9 +19,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from snake_gym.benchmark.distribution import bounds, compare_scores, number, spread
+from snake_gym.benchmark.distribution import compare_scores, number, spread
 from snake_gym.benchmark.runner import INFO_COLUMNS, Episodes
-from snake_gym.benchmark.statistics import interval, mean_interval, ratio_interval, share_interval
+from snake_gym.benchmark.statistics import Interval, interval, mean_interval, ratio_interval, share_interval
 from snake_gym.robot.spec import FloatArray
 
 ROW_COLUMNS = (
@@ -65,11 +65,11 @@ def summarise(
         others = [other for other in compared if other != name]
         policy["against"] = {each: compare_scores(scores[name], scores[each], resamples) for each in others}
     for name in (episodes.name for episodes in learned):
-        told = dict.fromkeys(_COMPARED)
+        found = dict.fromkeys(_COMPARED)
         if best is not None and np.isfinite(scores[name]).all():
-            told.update({key: policies[name]["against"][best.name][key] for key in ("lead", "lead_ci95")})
-            told.update(_beside_best(scores[name], scores[best.name], rivals, resamples))
-        policies[name].update(told)
+            found.update({key: policies[name]["against"][best.name][key] for key in ("lead", "lead_ci95")})
+            found.update(_against_best(scores[name], scores[best.name], rivals, resamples))
+        policies[name].update(found)
     for name, regret in _regrets(results, scores, resamples).items():
         policies[name].update(regret)
     first = policies[learned[0].name] if learned else dict.fromkeys(_COMPARED)
@@ -88,14 +88,17 @@ def _regrets(
 ) -> dict[str, dict[str, Any]]:
     """Return the regret of each policy to the best oracle, by name; nothing where none has played."""
     oracles = [scores[episodes.name].mean(axis=0) for episodes in results if episodes.kind == "oracle"]
-    top = max((float(each.mean()) for each in oracles), default=0.0)
-    if not top > 0.0:
+    if not any(float(each.mean()) > 0.0 for each in oracles):
         return {}
-    found = {}
-    for name, plays in scores.items():
-        low, high = ratio_interval(plays, np.stack(oracles), resamples)
-        found[name] = {"regret": number(1.0 - plays.mean() / top), "regret_ci95": bounds((1.0 - high, 1.0 - low))}
-    return found
+    found = {name: regret(plays, np.stack(oracles), resamples) for name, plays in scores.items()}
+    return {name: {"regret": mean, "regret_ci95": ends} for name, (mean, ends) in found.items()}
+
+
+def regret(plays: FloatArray, oracles: FloatArray, resamples: int) -> tuple[float | None, Interval]:
+    """Return the share of the best oracle's mean score, ``oracles`` (R, n), that ``plays`` (T, n) lack."""
+    ends = ratio_interval(plays, oracles, resamples)
+    share = number(1.0 - plays.mean() / oracles.mean(axis=1).max())
+    return share, None if ends is None else [1.0 - ends[1], 1.0 - ends[0]]
 
 
 def fault_groups(faults: NDArray[Any]) -> dict[str, dict[str, NDArray[np.bool_]]]:
@@ -112,7 +115,7 @@ def fault_groups(faults: NDArray[Any]) -> dict[str, dict[str, NDArray[np.bool_]]
 
 def _of_group(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
     runs = episodes.plays(episodes.score, chosen)
-    mean = {"score": number(runs.mean()), "score_ci95": bounds(mean_interval(runs, resamples))}
+    mean = {"score": number(runs.mean()), "score_ci95": mean_interval(runs, resamples)}
     return {**mean, "episodes": runs.shape[1], **_retention(episodes, chosen, resamples)}
 
 
@@ -134,7 +137,7 @@ def _retention(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) ->
             return np.asarray(np.where(whole > 0.0, means[0] / means[1] / whole, np.nan))
 
     estimate = ratio(columns.mean(axis=(1, 2)))
-    return {"retention": number(estimate), "retention_ci95": bounds(interval(columns, ratio, resamples))}
+    return {"retention": number(estimate), "retention_ci95": interval(columns, ratio, resamples)}
 
 
 def best_classical(results: Sequence[Episodes]) -> Episodes | None:
@@ -155,12 +158,12 @@ def score(episodes: Episodes) -> FloatArray:
     return np.asarray(episodes.columns[episodes.score], dtype=np.float64)
 
 
-def _beside_best(plays: FloatArray, best: FloatArray, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
+def _against_best(plays: FloatArray, best: FloatArray, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
     reference = best.mean(axis=0)
     mean = float(reference.mean())
     return {
         "ratio": number(plays.mean() / mean) if mean > 0.0 else None,
-        "ratio_ci95": bounds(ratio_interval(plays, np.concatenate(rivals), resamples)),
+        "ratio_ci95": ratio_interval(plays, np.concatenate(rivals), resamples),
         "ahead": number(np.mean(plays > reference)),
         "behind": number(np.mean(plays < reference)),
     }
@@ -171,22 +174,21 @@ def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> d
     progress, energy = (episodes.plays(name, chosen) for name in ("progress_m", "energy_j"))
     summary = {
         "mean": number(progress.mean()),
-        "ci95": bounds(mean_interval(progress, resamples)),
+        "ci95": mean_interval(progress, resamples),
         "episodes": progress.shape[1],
     }
     for name, values in _measures(columns, episodes.score).items():
         summary[name] = number(values.mean())
         runs = values.reshape(episodes.shape[0], -1)
         alike = values.dtype == np.bool_ and bool((runs == runs[:1]).all())
-        found = share_interval(runs[0]) if alike else mean_interval(runs, resamples)
-        summary[f"{name}_ci95"] = bounds(found)
+        summary[f"{name}_ci95"] = share_interval(runs[0]) if alike else mean_interval(runs, resamples)
     if "stood_still" in columns:
         summary["stood_still"] = number(columns["stood_still"].mean())
     if "penetration_m" in columns:
         summary["penetration_m"] = number(columns["penetration_m"].max())
     pair = np.stack([energy, progress])
     summary["energy_j_per_m"] = number(_per_metre(pair.sum(axis=(1, 2))))
-    summary["energy_j_per_m_ci95"] = bounds(interval(pair, _per_metre, resamples))
+    summary["energy_j_per_m_ci95"] = interval(pair, _per_metre, resamples)
     return summary
 
 
@@ -197,7 +199,7 @@ def _per_metre(means: FloatArray) -> FloatArray:
 
 
 def _measures(columns: Mapping[str, NDArray[Any]], score: str) -> dict[str, NDArray[Any]]:
-    """Return quantities averaged besides the progress, by name, (W,) each, if the env reports their inputs."""
+    """Return averaged quantities other than the progress, by name, (W,) each, if the env reports their inputs."""
     length = columns["episode_time_s"]
     measures = {"success": columns["is_success"], "energy_j": columns["energy_j"]}
     for name, reached in (("time_to_target_s", "time_to_first_target_s"), ("time_to_goal_s", "time_to_goal_s")):
@@ -343,11 +345,6 @@ def _with_half_width(group: Mapping[str, Any], key: str) -> str:
     ends, scale, spec = interval_of(group, key), *((100.0, ".1f") if key == "success" else (1.0, ".2f"))
     half = "-" if ends is None else format(scale * (ends[1] - ends[0]) / 2.0, spec)
     return f"{'-' if group[key] is None else format(scale * group[key], spec)} ± {half}"
-
-
-def verdict(summary: Mapping[str, Any]) -> str:
-    """Return the ``verdicts`` in one text."""
-    return " ".join(verdicts(summary))
 
 
 def verdicts(summary: Mapping[str, Any]) -> list[str]:

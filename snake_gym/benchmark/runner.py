@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
 
 import snake_gym
 from snake_gym.benchmark.scenarios import Entrant, EntrantKind, Scenarios
@@ -35,7 +37,7 @@ INFO_COLUMNS = (
     "mean_cross_track_m", "rms_cross_track_m", "mean_schedule_error_m", "tracking", "commanded_m",
     "mean_speed_error_m_s", "mean_heading_error_rad",
 )  # fmt: skip
-"""Infos kept at the end of an episode, if the env reports them, beside the score."""
+"""Infos kept at the end of an episode, if the env reports them, with the score."""
 MAX_SAMPLES = 240
 """Largest number of samples over time of the progress that are kept of each episode."""
 PLAYERS = ("runner", "oracle", "fault_gaits", "variants", "own_policy")
@@ -77,13 +79,8 @@ class Episodes:
         return np.asarray(self.columns[column], dtype=np.float64)[chosen].reshape(self.shape[0], -1)
 
 
-def play(
-    entrant: Entrant,
-    scenarios: Scenarios,
-    on_step: Callable[[int, int], None] = lambda done, of: None,
-    rows: Sequence[int] | None = None,
-) -> Episodes:
-    """Play all scenarios with one policy, or those of ``rows``; ``on_step(done, of)`` is called each control step."""
+def play(entrant: Entrant, scenarios: Scenarios, rows: Sequence[int] | None = None) -> Episodes:
+    """Play all scenarios with one policy, or those of ``rows``."""
     seeds = scenarios.seed + np.arange(scenarios.episodes)
     seeds = seeds if rows is None else seeds[np.asarray(rows)]
     with closing(scenarios.make_env(entrant, seeds.size)) as env:
@@ -99,9 +96,7 @@ def play(
             total += reward
             if done == sampled[len(samples)]:
                 samples.append(infos["progress_m"])
-            on_step(done, n_steps)
     samples += [infos["progress_m"]] * (len(sampled) - len(samples))  # where all episodes ended early
-    on_step(n_steps, n_steps)
     score = env.core.task.score
     columns = {name: infos[name] for name in dict.fromkeys((*INFO_COLUMNS, score)) if name in infos}
     columns |= {"seed": seeds, "faults": np.array(faults), "return": total}
@@ -135,38 +130,27 @@ def play_all(
     entrants: Sequence[Entrant],
     scenarios: Scenarios,
     folder: Path,
-    on_step: Callable[[str, int, int], None] = lambda name, done, of: None,
     fresh: bool = False,
+    progress: Console | None = None,
 ) -> list[Episodes]:
     """Play every entrant, or take its finished rows from ``folder`` if nothing has changed and not ``fresh``.
 
-    Entrants of one name are trainings of one recipe: their rows become one result.
-    ``on_step`` gets (entrant, control steps done, their total). Raises RuntimeError if two policies did not get the
-    same scenarios, so that they cannot be compared.
+    Entrants of one name are trainings of one recipe: their rows become one result. ``progress``: console for a bar.
+    Raises RuntimeError if two policies did not get the same scenarios, so that they cannot be compared.
     """
-    results = []
-    for name in dict.fromkeys(entrant.name for entrant in entrants):
-        trainings = [entrant for entrant in entrants if entrant.name == name]
-        played = []
-        for i, entrant in enumerate(trainings):
-            mark = f".training{entrant.training}" if entrant.training else ""
-            path, key = folder / f"{file_name(name)}{mark}.npz", fingerprint(entrant, scenarios)
-            episodes = None if fresh or not entrant.is_kept else load_episodes(path, key)
-            if episodes is None:
-
-                def report(done: int, of: int, name: str = name, i: int = i, n: int = len(trainings)) -> None:
-                    on_step(name, done + i * of, of * n)
-
-                episodes = play(entrant, scenarios, report)
-                if entrant.is_kept:
-                    save_episodes(episodes, path, key)
-            else:
-                on_step(name, i + 1, len(trainings))
-            played.append(episodes)
-        results.append(join_plays(played))
-        if len({episodes.scenario for episodes in (*played, *results)}) > 1:
-            raise RuntimeError("the policies did not play the same scenarios; their episodes cannot be paired")
-    return results
+    played: dict[str, list[Episodes]] = {}
+    for entrant in track(entrants, "policies", console=progress, disable=progress is None):
+        mark = f".training{entrant.training}" if entrant.training else ""
+        path, key = folder / f"{file_name(entrant.name)}{mark}.npz", fingerprint(entrant, scenarios)
+        episodes = None if fresh or not entrant.is_kept else load_episodes(path, key)
+        if episodes is None:
+            episodes = play(entrant, scenarios)
+            if entrant.is_kept:
+                save_episodes(episodes, path, key)
+        played.setdefault(entrant.name, []).append(episodes)
+    if len({episodes.scenario for trainings in played.values() for episodes in trainings}) > 1:
+        raise RuntimeError("the policies did not play the same scenarios; their episodes cannot be paired")
+    return [join_plays(trainings) for trainings in played.values()]
 
 
 def join_plays(played: Sequence[Episodes]) -> Episodes:

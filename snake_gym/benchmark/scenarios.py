@@ -299,7 +299,5 @@ def policy_settings(trained_in: Mapping[str, Any]) -> dict[str, Any]:
         for group, keys in wanted.items()
         if group in trained_in
     }
-    if "course" in trained_in:
-        groups["course"] = {"lookahead": 0, **groups["course"]}  # files from before there was one
     seen = {"observation": {**trained_in["observation"], "privileged": []}} if "observation" in trained_in else {}
     return {"action": trained_in["action"], **groups, **seen}

@@ -25,37 +25,33 @@ LEVEL = 0.95
 RESAMPLES = 10_000
 _CHUNK = 1_000_000
 """Number of resampled values held at once."""
-_NONE = (float("nan"), float("nan"))
 
+Interval = list[float] | None
+"""Low and high end; None where it is undefined."""
 Statistic = Callable[[FloatArray], FloatArray]
 """Function that maps means (K, ...) of K columns to the statistic (...)."""
 ValueStatistic = Callable[[FloatArray], FloatArray]
 """Function that maps values (..., m) to their statistic (...)."""
 
 
-def mean_interval(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the mean of ``values`` (n,) or, of T trainings, (T, n).
-
-    It is (nan, nan) if there are less than two episodes.
-    """
-    return interval(np.asarray(values, dtype=np.float64)[None], lambda means: means[0], resamples, seed)
+def mean_interval(values: ArrayLike, resamples: int = RESAMPLES) -> Interval:
+    """Return the 95 % confidence interval of the mean of ``values`` (n,) or, of T trainings, (T, n)."""
+    return interval(np.asarray(values, dtype=np.float64)[None], lambda means: means[0], resamples)
 
 
-def share_interval(successes: ArrayLike) -> tuple[float, float]:
-    """Return the 95 % interval of the share of true entries of ``successes`` (n,); (nan, nan) if there are none.
+def share_interval(successes: ArrayLike) -> Interval:
+    """Return the 95 % interval of the share of true entries of ``successes`` (n,); None if there are none.
 
     Wilson's score interval: unlike a bootstrap it has a width even if all episodes succeed.
     """
     values = np.asarray(successes, dtype=bool)
     if values.size == 0:
-        return _NONE
+        return None
     found = binomtest(int(values.sum()), values.size).proportion_ci(LEVEL, method="wilson")
-    return float(found.low), float(found.high)
+    return [float(found.low), float(found.high)]
 
 
-def ratio_interval(
-    values: ArrayLike, references: ArrayLike, resamples: int = RESAMPLES, seed: int = 0
-) -> tuple[float, float]:
+def ratio_interval(values: ArrayLike, references: ArrayLike, resamples: int = RESAMPLES) -> Interval:
     """Return the 95 % interval of mean(values) / largest mean of a reference, ``values`` (n,), ``references`` (R, n).
 
     ``values`` of T trainings are (T, n). Episodes are paired. The best reference is chosen again in every resample, so
@@ -68,18 +64,16 @@ def ratio_interval(
         best = means[1:].max(axis=0)
         return np.asarray(np.where(best > 0.0, means[0] / best, np.nan))
 
-    return interval(columns, ratio, resamples, seed)
+    return interval(columns, ratio, resamples)
 
 
-def interval(
-    columns: FloatArray, statistic: Statistic, resamples: int = RESAMPLES, seed: int = 0
-) -> tuple[float, float]:
+def interval(columns: FloatArray, statistic: Statistic, resamples: int = RESAMPLES) -> Interval:
     """Return the BCa interval of ``statistic`` vectorised over trailing axes of means (K, ...), for ``columns`` (K, n).
 
     Episodes n are resampled with their K numbers. ``columns`` (K, T, ..., n) have further factors, such as trainings,
-    each of which is resampled independently. The same ``seed`` gives the same interval. It is (nan, nan) for fewer than
-    two episodes or if the statistic is undefined in a resample, and low = high = the estimate if all are equal. Where
-    BCa is undefined, as no single episode changes the estimate, it is the percentile interval.
+    each of which is resampled independently. It is None for fewer than two episodes or if the statistic is undefined in
+    a resample, and low = high = the estimate if all are equal. Where BCa is undefined, as no single episode changes the
+    estimate, it is the percentile interval. The same input gives the same interval.
     """
     sizes, n = [size for size in columns.shape[1:-1] if size > 1], columns.shape[-1]
     columns = columns.reshape(len(columns), *sizes, n)
@@ -90,19 +84,13 @@ def interval(
     def of_factors(*drawn: NDArray[np.int64], axis: int) -> FloatArray:
         return statistic(_means(columns, drawn))
 
-    def estimate() -> FloatArray:
-        return statistic(columns.mean(axis=tuple(range(1, columns.ndim))))
-
     if not sizes:
-        return _bca(tuple(columns), of_samples, estimate, n, _CHUNK // max(n, 1), True, resamples, seed)
+        return _bca(tuple(columns), of_samples, n, True, resamples)
     indices = tuple(np.arange(size) for size in (*sizes, n))
-    chunk = _CHUNK // max(columns.size // sizes[0], 1)
-    return _bca(indices, of_factors, estimate, n, chunk, False, resamples, seed)
+    return _bca(indices, of_factors, columns.size // sizes[0], False, resamples)
 
 
-def value_interval(
-    values: FloatArray, statistic: ValueStatistic, resamples: int = RESAMPLES, seed: int = 0
-) -> tuple[float, float]:
+def value_interval(values: FloatArray, statistic: ValueStatistic, resamples: int = RESAMPLES) -> Interval:
     """Return the 95 % BCa interval of a statistic of all ``values`` (T, n) of T trainings in n scenarios together.
 
     See ``interval``; the difference is that ``statistic`` is no function of means, as a trimmed mean.
@@ -116,14 +104,9 @@ def value_interval(
         drawn = values[training[..., :, None], episode[..., None, :]]
         return statistic(drawn.reshape(*drawn.shape[:-2], -1))
 
-    def estimate() -> FloatArray:
-        return statistic(values.reshape(-1))
-
-    chunk = _CHUNK // max(values.size, 1)
     if n_trainings == 1:
-        return _bca((values[0],), of_values, estimate, n, chunk, True, resamples, seed)
-    indices = (np.arange(n_trainings), np.arange(n))
-    return _bca(indices, of_factors, estimate, n, chunk, False, resamples, seed)
+        return _bca((values[0],), of_values, n, True, resamples)
+    return _bca((np.arange(n_trainings), np.arange(n)), of_factors, values.size, False, resamples)
 
 
 def _means(columns: FloatArray, drawn: Sequence[NDArray[np.int64]]) -> FloatArray:
@@ -143,25 +126,27 @@ def _weights(drawn: NDArray[np.int64], size: int) -> FloatArray:
 
 
 def _bca(
-    data: tuple[NDArray[Any], ...], statistic: Callable[..., FloatArray], estimate: Callable[[], FloatArray], n: int,
-    chunk: int, paired: bool, resamples: int, seed: int,
-) -> tuple[float, float]:  # fmt: skip
-    """Return scipy's interval, or what stands for it where it has none; see ``interval``."""
-    if n < 2:
-        return _NONE
+    data: tuple[NDArray[Any], ...], statistic: Callable[..., FloatArray], size: int, paired: bool, resamples: int
+) -> Interval:
+    """Return scipy's interval, or what stands for it where it has none; see ``interval``.
+
+    ``size``: number of values in one resample.
+    """
+    if len(data[-1]) < 2:
+        return None
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scipy warns of equal episodes
-        found = float(estimate())
+        estimate = float(statistic(*data, axis=-1))
         result = bootstrap(
-            data, statistic, paired=paired, vectorized=True, n_resamples=resamples, batch=max(1, chunk),
-            confidence_level=LEVEL, method="BCa", rng=np.random.default_rng(seed),
+            data, statistic, paired=paired, vectorized=True, n_resamples=resamples, batch=max(1, _CHUNK // size),
+            confidence_level=LEVEL, method="BCa", rng=np.random.default_rng(0),
         )  # fmt: skip
     values = result.bootstrap_distribution
-    if not (np.isfinite(found) and np.isfinite(values).all()):
-        return _NONE
-    if float(np.ptp(values)) <= 1e-12 * max(abs(found), 1e-300):
-        return found, found
+    if not (np.isfinite(estimate) and np.isfinite(values).all()):
+        return None
+    if float(np.ptp(values)) <= 1e-12 * max(abs(estimate), 1e-300):
+        return [estimate, estimate]
     ends = np.array(result.confidence_interval)
     if not np.isfinite(ends).all():  # the jackknife's values are all equal: the percentile interval
         ends = np.quantile(values, [0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL])
-    return float(ends[0]), float(ends[1])
+    return [float(end) for end in ends]

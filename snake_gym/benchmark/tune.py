@@ -4,16 +4,14 @@
 
 The result (by default ``configs/controllers/<robot>/<controller>.yaml``) holds the controller's settings, its score by
 the env's task, and its robot and scenarios. ``{tuned: sjc}`` uses it wherever a controller of that robot is configured,
-``{file: PATH}`` uses any result. ``--seeds 3`` searches three times, side by side, and keeps the best.
+``{file: PATH}`` uses any result. ``--seeds 3`` searches three times and keeps the best.
 """
 
 from __future__ import annotations
 
 import argparse
 import shlex
-import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,16 +23,14 @@ from snake_gym.config import (
     add_set_option,
     apply_overrides,
     build,
-    digest,
     dump_yaml,
     load_yaml,
     prepare_file,
     run_program,
-    to_dict,
 )
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import PROGRAM, TUNED
-from snake_gym.parallel import add_parallel_options, read_seeds, run_parallel
+from snake_gym.parallel import read_seeds
 from snake_gym.plugins import add_plugin_option, choose_registered, load_plugins
 from snake_gym.robot.catalogue import load_robot
 
@@ -52,55 +48,22 @@ def main(argv: list[str] | None = None) -> int:
         raise ConfigError(f"{out} exists already; give --overwrite to replace it, or --out for another file")
     config = build(TuningConfig, _settings(arguments, kind))
     prepare_file(out, "--out")
-    words, folder = sys.argv[1:] if argv is None else argv, out.with_name(f".{out.name}.seeds")
     if arguments.seeds is None:
-        if arguments.jobs is not None or arguments.ray is not None:
-            raise ConfigError("--jobs and --ray share out several searches; expected --seeds too, such as --seeds 3")
         report = run_search(config)
     else:
-        report = search_seeds(config, words, arguments, folder)
+        configs = [replace(config, seed=seed) for seed in read_seeds(arguments.seeds)]
+        reports = {each.seed: run_search(each) for each in configs}
+        report = best_of(replace(config, seed=max(reports)), reports)
+    words = sys.argv[1:] if argv is None else argv
     found = {key: value for key, value in report["tuning"].items() if key != "command"}
     report["tuning"] = {"command": shlex.join([*PROGRAM.split(), *words]), **found}
     dump_yaml(report, out)
-    shutil.rmtree(folder, ignore_errors=True)
     name = report["tuning"]["score"]
     score = report["tuning"][name]
     bounds = ", ".join(describe_score(value, name) for value in score["ci95"] or ()) or "-"
     mean = describe_score(score["mean"], name)
     print(f"{kind}: {name} {mean} [{bounds}] in {score['episodes']} unseen scenarios; wrote {out}")
     return 0
-
-
-def search_seeds(
-    config: TuningConfig, words: Sequence[str], arguments: argparse.Namespace, folder: Path
-) -> dict[str, Any]:
-    """Search with each of the seeds, side by side with the command line ``words``, and return the best report.
-
-    Finished searches stand in ``folder`` until all are. Raises ConfigError if one fails, KeyboardInterrupt
-    if a signal came.
-    """
-    seeds = read_seeds(arguments.seeds)
-    configs = {seed: replace(config, seed=seed) for seed in seeds}  # refuses a seed that is too large
-    results = {seed: folder / f"seed_{seed}" / f"{digest(to_dict(configs[seed]))[:12]}.yaml" for seed in seeds}
-    base = _without_seeds(words)
-    commands = {
-        f"seed {seed}": [*base, "--seed", str(seed), "--out", str(result.absolute())]
-        for seed, result in results.items()
-        if not result.exists()
-    }
-    for name, fault in run_parallel(main, commands, arguments.jobs, arguments.ray).items():
-        if fault is not None:
-            raise ConfigError(f"the search of {name} failed: {fault}")
-    reports = {seed: dict(load_yaml(result)) for seed, result in results.items()}
-    return best_of(configs[max(seeds)], reports)
-
-
-def _without_seeds(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line without those that share out its searches."""
-    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for option in ("--seeds", "--jobs", "--ray", "--out"):
-        own.add_argument(option)
-    return own.parse_known_args(list(words))[1]
 
 
 def _settings(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
@@ -134,7 +97,6 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     one_or_more = parser.add_mutually_exclusive_group()
     one_or_more.add_argument("--seed", type=int, help="seed of the search (0)")
     one_or_more.add_argument("--seeds", metavar="N", help="search N times, or with seeds 0,1,7; keep the best")
-    add_parallel_options(parser)
     parser.add_argument("--out", help="result file (configs/controllers/<robot>/<controller>.yaml)")
     add_plugin_option(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace a result file that exists")

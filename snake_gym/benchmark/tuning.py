@@ -6,8 +6,8 @@ all play the same fresh scenarios, side by side as the worlds of one env. Then t
 generation, a finalist, plays new scenarios; the best is scored on scenarios that no decision has seen.
 
 Seeds: ``SEED_BASE + SEED_SPAN * seed`` and up, disjoint ranges (search, choice, comparison, score), above those of
-training and benchmarks (``seed_ranges``). Of several searches that differ in their seed, the one is kept whose result
-is best on the comparison's scenarios of the last of them (``best_of``).
+training and benchmarks (``seed_ranges``). Several searches differ in their seed; the best result in the comparison's
+scenarios of the last one is kept (``best_of``).
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def score_of(worth: FloatArray, score: str) -> dict[str, Any]:
         mean, bounds = float(succeeded.mean()), share_interval(succeeded)
     else:
         mean, bounds = float(worth.mean()), mean_interval(worth)
-    shown = [round(bound, 4) for bound in bounds] if all(np.isfinite(bounds)) else None
+    shown = None if bounds is None else [round(bound, 4) for bound in bounds]
     return {"mean": round(mean, 4), "ci95": shown, "episodes": int(worth.size)}
 
 
@@ -277,7 +277,7 @@ def run_search(config: TuningConfig) -> dict[str, Any]:
 
 
 def best_of(config: TuningConfig, reports: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
-    """Return that of the reports, by the seed of their search, whose controller is best where all play the same.
+    """Return the report, each under its search's seed, with the best controller in the same scenarios.
 
     They play the comparison's scenarios of ``config.seed``, the largest of the seeds, ``config.worlds`` of them; the
     means stand in the report as ``of_seeds``. Its score is that of its own search, on scenarios of no decision.
@@ -292,6 +292,6 @@ def best_of(config: TuningConfig, reports: Mapping[int, dict[str, Any]]) -> dict
     }
     best = dict(reports[max(worth, key=lambda seed: worth[seed])])
     means = {seed: {"mean": round(float(mean), 4)} for seed, mean in worth.items()}
-    told = {"seeds": [first, int(seeds[-1])], "searches": means}
-    best["tuning"] = {**best["tuning"], "of_seeds": told}
+    searches = {"seeds": [first, int(seeds[-1])], "searches": means}
+    best["tuning"] = {**best["tuning"], "of_seeds": searches}
     return best

@@ -1,6 +1,6 @@
-"""Rows of a benchmark beside its policies and controllers, against which nobody is measured.
+"""Further rows of a benchmark, against which nobody is measured.
 
-They are a controller that is told the faults or has gaits for them, and one whose references are shaken.
+A controller knows the faults or has gaits for them, or noise shakes its references.
 """
 
 from __future__ import annotations

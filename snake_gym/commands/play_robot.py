@@ -185,7 +185,7 @@ class WindowDriver:
 
         def draw_aim(sketch: Sketch) -> None:
             start, end = (self.window.camera.to_pixel(place) for place in (picture.ends_xy[-1], aim))
-            sketch.dashed(start, end, palette.ORANGE)
+            sketch.line(start, end, palette.ORANGE)
             sketch.circle(end, sketch.width(5.0), palette.ORANGE)
 
         failed = np.where(sample.lost, FAULT_KINDS["silent"].code, 0)

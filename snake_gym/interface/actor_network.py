@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import Settings
+from snake_gym.config.settings import Limit, NonNegative, Positive
 
 SMALL_PRODUCT = 1 << 18
 """Multiplications up to which OpenBLAS, numpy's usual library, keeps a matrix product on one thread. With more threads
@@ -60,15 +61,22 @@ class Layer(Settings):
             )
 
 
-class FrozenNormaliser:
-    """Running normalisation as it stood at the end: ``clip((obs - mean) / sqrt(var + epsilon))``, each (D,)."""
+class Normaliser(Settings):
+    """Frozen running normalisation: ``clip((obs - mean) / sqrt(variance + epsilon))``, mean and variance (D,)."""
 
-    def __init__(self, mean: NDArray[np.float64], var: NDArray[np.float64], epsilon: float, clip: float) -> None:
-        self.mean, self.var, self.epsilon, self.clip = mean, var, epsilon, clip
+    mean: tuple[float, ...]
+    variance: tuple[NonNegative, ...]
+    epsilon: Positive
+    clip: Limit
+
+    def check_size(self, size: int) -> None:
+        """Raise ValueError unless it is for observations of ``size`` entries."""
+        if (len(self.mean), len(self.variance)) != (size, size):
+            raise ValueError(f"normaliser has {len(self.mean)} means, {len(self.variance)} variances; expected {size}")
 
     def __call__(self, obs: Array) -> NDArray[np.float32]:
         """Normalised observations, (W, D) or (D,)."""
-        scaled = (obs - self.mean) / np.sqrt(self.var + self.epsilon)
+        scaled = (obs - np.array(self.mean)) / np.sqrt(np.array(self.variance) + self.epsilon)
         return np.clip(scaled, -self.clip, self.clip).astype(np.float32)
 
 

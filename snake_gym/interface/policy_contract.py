@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Settings, build, read_json, to_json
 from snake_gym.config.errors import show
-from snake_gym.config.settings import Limit, NonNegative, Positive
 from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_action
-from snake_gym.interface.actor_network import FrozenNormaliser, Layer
+from snake_gym.interface.actor_network import Layer, Normaliser
 from snake_gym.interface.observations import BOUND, Field, ObservationLayout
 from snake_gym.registry import check_env_id
 from snake_gym.robot.catalogue import load_any_robot
@@ -83,25 +82,6 @@ class ActionContract:
     entries: tuple[dict[str, str], ...]
     """Name, range and unit of what each action asks for."""
 
-    def make_decoder(self, spec: ChainSpec) -> ActionDecoder:
-        """The decoder of this contract."""
-        return ActionDecoder(self.settings, spec)
-
-
-class NormaliserContract(Settings):
-    """Frozen running normalisation of observations."""
-
-    mean: tuple[float, ...]
-    variance: tuple[NonNegative, ...]
-    epsilon: Positive
-    clip: Limit
-
-    def make_normaliser(self, size: int) -> FrozenNormaliser:
-        """The normaliser for observations of ``size`` entries. Raises ValueError if it is for another number."""
-        if (len(self.mean), len(self.variance)) != (size, size):
-            raise ValueError(f"normaliser has {len(self.mean)} means, {len(self.variance)} variances; expected {size}")
-        return FrozenNormaliser(np.array(self.mean), np.array(self.variance), self.epsilon, self.clip)
-
 
 class Golden(Settings):
     """Inputs with the outputs that they have to give.
@@ -147,7 +127,7 @@ class PolicyContract(Settings):
     """Time between two actions [s]."""
     observation: ObservationContract
     action: ActionContract
-    normaliser: NormaliserContract | None
+    normaliser: Normaliser | None
     network: tuple[Layer, ...]
     golden: Golden
     env: EnvOrigin

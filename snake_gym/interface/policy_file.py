@@ -55,9 +55,10 @@ class FilePolicy:
         own = {"robot": to_dict(contract.robot), "action": to_dict(contract.action.settings)}
         self.env_config: Mapping[str, Any] = {**contract.env.settings, **own}
         """Settings of the env it was trained in, complete: ``gym.make(policy.env_id, config=policy.env_config)``."""
-        size, normaliser = contract.observation.size, contract.normaliser
+        size = contract.observation.size
         self._network = ActorNetwork(contract.network, tensors, size, contract.action.size)
-        self._normaliser = None if normaliser is None else normaliser.make_normaliser(size)
+        if contract.normaliser is not None:
+            contract.normaliser.check_size(size)
         with np.errstate(all="ignore"):  # numbers that overflow miss their golden outputs
             self._check_golden(self.make_layout(), self.make_decoder())
 
@@ -85,7 +86,7 @@ class FilePolicy:
 
     def make_decoder(self) -> ActionDecoder:
         """What turns the policy's actions into joint references, the controller underneath included."""
-        return self.contract.action.make_decoder(self.spec)
+        return ActionDecoder(self.contract.action.settings, self.spec)
 
     def make_layout(self) -> ObservationLayout:
         """What turns measurements into the policy's observations."""
@@ -104,7 +105,7 @@ class FilePolicy:
         if obs.ndim not in (1, 2) or obs.shape[-1] != size:
             raise ValueError(f"observations have shape {obs.shape}; expected ({size},) or (W, {size})")
         batch = obs[None] if obs.ndim == 1 else obs
-        seen = batch if self._normaliser is None else self._normaliser(batch)
+        seen = batch if self.contract.normaliser is None else self.contract.normaliser(batch)
         if kept == 0:
             action = self._network(seen)
             return (action[0] if obs.ndim == 1 else action), state
@@ -135,7 +136,7 @@ class FilePolicy:
         obs, expected = np.array(golden.observations, np.float32), np.array(golden.actions, np.float32)
         if (obs.shape, expected.shape) != shapes:
             raise ValueError(f"golden pairs have shapes {obs.shape} and {expected.shape}; expected {shapes}")
-        actions = self._network.play(obs if self._normaliser is None else self._normaliser(obs))
+        actions = self._network.play(obs if self.contract.normaliser is None else self.contract.normaliser(obs))
         _check_close("actions", actions, expected, golden.action_tolerance)
         references = golden_references(layout, decoder, obs, expected)
         _check_close("joint references", references, np.array(golden.references), golden.reference_tolerance_rad)

@@ -19,14 +19,13 @@ from safetensors.numpy import save
 
 from snake_gym.config import ConfigError, choose, to_dict, write_atomic
 from snake_gym.config.records import versions as installed_versions
-from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer, LayerKind
+from snake_gym.interface.actor_network import ActorNetwork, Layer, LayerKind, Normaliser
 from snake_gym.interface.observations import BOUND
 from snake_gym.interface.policy_contract import (
     FORMAT,
     MAX_TOLERANCE,
     EnvOrigin,
     Golden,
-    NormaliserContract,
     ObservationContract,
     PolicyContract,
     WeightsFile,
@@ -89,8 +88,10 @@ def write_policy(
     described, tensors = _describe(layers, choose(activation, _ACTIVATIONS, "activation"), squash)
     normaliser = None
     if observation_mean is not None or observation_var is not None:
-        mean, var = (np.asarray(values, np.float64).ravel() for values in (observation_mean, observation_var))
-        normaliser = FrozenNormaliser(mean, var, epsilon, clip)
+        mean, var = (
+            tuple(np.asarray(values, np.float64).ravel().tolist()) for values in (observation_mean, observation_var)
+        )
+        normaliser = Normaliser(mean, var, epsilon, clip)
     folder, env_id, observations = Path(path), _env_id(env, core), golden_observations(own)
     summary = {"algorithm": None, **(training or {})}
     try:
@@ -119,7 +120,7 @@ def encode_policy(
     env_id: str,
     layers: tuple[Layer, ...],
     tensors: Tensors,
-    normaliser: FrozenNormaliser | None,
+    normaliser: Normaliser | None,
     observations: NDArray[np.float32],
     actions: NDArray[np.float32] | None,
     *,
@@ -140,16 +141,12 @@ def encode_policy(
         deviation = float(np.abs(here - actions).max())
     if not np.isfinite(actions).all():
         raise FloatingPointError("an action is not finite")
-    held = None
-    if normaliser is not None:
-        mean, var = tuple(normaliser.mean.tolist()), tuple(normaliser.var.tolist())
-        held = NormaliserContract(mean, var, normaliser.epsilon, normaliser.clip)
     settings = to_dict(core.config)
     contract = format_contract(
         PolicyContract(
             format=FORMAT, name=name, weights=WeightsFile(WEIGHTS, len(weights), hashlib.sha256(weights).hexdigest()),
             robot=core.spec, control_dt_s=core.spec.control_dt_s, observation=_observation_contract(core),
-            action=action_contract(core.config.action, core.decoder), normaliser=held, network=layers,
+            action=action_contract(core.config.action, core.decoder), normaliser=normaliser, network=layers,
             golden=_golden(core, observations, actions, deviation),
             env=EnvOrigin(env_id, {k: v for k, v in settings.items() if k not in ("robot", "action")}),
             training=dict(training), versions=dict(versions),

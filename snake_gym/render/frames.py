@@ -128,7 +128,7 @@ class FrameRenderer:
     def _draw_targets(self, targets: FloatArray, current: int, radius_m: float) -> None:
         sketch, path = self._sketch, self.camera.to_pixel(targets)
         for start, end in pairwise(path):
-            sketch.dashed(start, end, blend(palette.MUTED, palette.PAPER, 0.35))
+            sketch.line(start, end, blend(palette.MUTED, palette.PAPER, 0.35))
         radius = max(radius_m * self.camera.pixel_per_m, sketch.width(4.0))
         for index, at in enumerate(path):
             colour = palette.GREEN if index < current else palette.ORANGE if index == current else palette.MUTED

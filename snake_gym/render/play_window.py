@@ -50,7 +50,7 @@ class PlayWindow(RobotWindow):
         at, link = joints[j + 1], float(np.hypot(*(joints[j + 2] - joints[j + 1])))
         for turned in (theta[j] - self._limit[j], theta[j] + self._limit[j]):
             end = at + 1.6 * link * np.array([np.cos(turned), np.sin(turned)])
-            sketch.dashed(self.camera.to_pixel(at), self.camera.to_pixel(end), palette.VERMILION)
+            sketch.line(self.camera.to_pixel(at), self.camera.to_pixel(end), palette.VERMILION)
         pixel = self.camera.to_pixel(at)
         sketch.circle(pixel, 0.5 * link * self.camera.pixel_per_m, palette.INK, sketch.width(1.5))
 

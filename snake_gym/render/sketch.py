@@ -135,19 +135,6 @@ class Sketch:
             self.circle(start, radius, colour)
             self.circle(end, radius, colour)
 
-    def dashed(self, start: FloatArray, end: FloatArray, colour: str) -> None:
-        """Draw a dashed line between two pixels (2,), as far as it is in the picture."""
-        length = float(np.hypot(*(end - start)))
-        dash = 6.0 * self.scale
-        seen = self.canvas.get_rect().clipline(*start.tolist(), *end.tolist())
-        if not seen:
-            return
-        first, last = (float(np.hypot(*(np.array(at) - start))) for at in seen)
-        first -= first % (2.0 * dash)
-        for along in np.arange(first, min(length, last + dash, 400.0 * dash), 2.0 * dash):
-            a, b = start + (end - start) * along / length, start + (end - start) * min(along + dash, length) / length
-            self.line(a, b, colour)
-
     def grid(self) -> None:
         """Draw grid lines every half metre."""
         half = self.camera.pixels / 2.0 / self.camera.pixel_per_m

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -106,11 +107,7 @@ def draw_below(sketch: Sketch, around: Surroundings) -> None:
             sketch.capsule(to_pixel(a), to_pixel(b), max(width, 1.0), colour)
     for end in to_pixel(around.beam_end_xy[around.echo]):
         sketch.circle(end, sketch.width(1.8), palette.SKY)
-    # The route is dashed along the whole of it, around its bends.
-    pixels, dash = to_pixel(around.route_xy), 6.0 * sketch.scale
-    arc = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(pixels, axis=0).T))])
-    begins = np.arange(0.0, min(float(arc[-1]), 1000.0 * dash), 2.0 * dash)
-    for ends in zip(_along(pixels, arc, begins), _along(pixels, arc, begins + dash), strict=True):
+    for ends in pairwise(to_pixel(around.route_xy)):
         sketch.line(*ends, blend(palette.GREEN, palette.PAPER, 0.6), 1.5)
     sketch.circle(to_pixel(around.aim_xy), sketch.width(4.0), palette.ORANGE, sketch.width(1.5))
 
@@ -127,7 +124,3 @@ def draw_above(sketch: Sketch, around: Surroundings, link_xy: FloatArray) -> Non
         sketch.capsule(start, end - head * along, sketch.width(2.0), palette.FORCE)
         corners = [end, end - head * along + 0.5 * head * side, end - head * along - 0.5 * head * side]
         sketch.polygon(corners, palette.FORCE)
-
-
-def _along(points: FloatArray, arc: FloatArray, at: FloatArray) -> FloatArray:
-    return np.stack([np.interp(at, arc, points[:, axis]) for axis in (0, 1)], axis=1)

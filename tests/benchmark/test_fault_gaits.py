@@ -28,8 +28,12 @@ def test_the_innermost_joint_without_power_chooses_the_gait() -> None:
     kinds[1, 3, 6] = FREE  # a second fault
     kinds[0, 4, 1] = FREE
     kinds[0, 5, 4] = LOCKED
-    assert gaits.in_turn(kinds).tolist() == [0, 3, 2, 1, 0, 0]
-    robot.faults.kind[:], robot.faults.onset_s[:] = kinds[0], 5.0
+    both = (robot.faults, robot.second_faults)
+    for faults, kind in zip(both, kinds, strict=True):
+        faults.kind[:], faults.onset_s[:] = kind, 0.0
+    assert gaits.in_turn().tolist() == [0, 3, 2, 1, 0, 0]
+    for faults in both:
+        faults.onset_s[:] = 5.0
     assert gaits.in_turn().tolist() == [0] * 6, "none acts yet"
 
 

@@ -55,12 +55,6 @@ def test_a_policy_plays_in_its_own_env_against_what_is_tuned_for_its_robot(polic
     assert "faults.kinds ['free'] for ['locked']" in note
 
 
-def test_a_shipped_policy_plays_by_its_name() -> None:
-    config = config_of("--policy", SHIPPED.name)
-    assert config.policies == {SHIPPED.name: SHIPPED.name} and config.env["faults"]["kinds"] == ["locked"]
-    assert [each.kind for each in evaluate.make_entrants(config, make_scenarios(config))][:1] == ["learned"]
-
-
 def test_controllers_named_for_an_env_need_no_policy(tmp_path: Path) -> None:
     dump_yaml({"time_limit_s": 2}, tmp_path / "short.yaml")
     dump_yaml({"kind": "cc", "amplitude_rad": 0.4}, tmp_path / "flat.yaml")
@@ -69,11 +63,6 @@ def test_controllers_named_for_an_env_need_no_policy(tmp_path: Path) -> None:
     results = play(tmp_path, "--env", tmp_path / "short.yaml", "--controllers", f"sjc,{files}")
     assert list(results["policies"]) == ["sjc", "flat", "group"]
     assert results["policies"]["flat"]["mean"] == results["policies"]["group"]["mean"]
-
-
-def test_the_task_is_the_policy_s_own(policies: Path) -> None:
-    config = config_of("--policy", policies / "field")
-    assert (config.env_id, config.env["field"]["kind"], config.env["time_limit_s"]) == (FIELD, "forest", 2.0)
 
 
 def test_opponents_are_blind_where_the_policy_is_told(policies: Path) -> None:
@@ -115,14 +104,6 @@ def test_an_env_file_takes_the_place_of_the_settings(tmp_path: Path, policies: P
     assert (demo.env, demo.policies) == ({"time_limit_s": 8, "faults": {"n_max": 1}}, {"ppo": "runs/demo"})
     with pytest.raises(ConfigError, match="field is not a setting"):
         config_of("--policy", policies / "free", "--env", ROOT / "configs/env/obstacle_field.yaml")
-
-
-def test_another_task_is_not_mixed_with_the_config_s_settings(policies: Path, tmp_path: Path) -> None:
-    for own in ((), ("--policy", f"mine={policies}/free")):
-        with pytest.raises(ConfigError, match="course is not a setting"):
-            config_of(*own, "--set", f"env_id={FIELD}")
-    switched = config_of("--set", f"env_id={FIELD}", "--env", "configs/env/obstacle_field.yaml")
-    assert make_scenarios(switched).env_id == FIELD
 
 
 def test_a_policy_at_home_needs_no_word_and_one_away_gets_it(policies: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Rows of an evaluation are played again and compared; several results stand in one table."""
+"""Rows of an evaluation are played again and compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from snake_gym.benchmark import evaluate
-from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from snake_gym.config import ConfigError, dump_yaml
 from tests.agents.runs import untrained
 
 ENV = {"time_limit_s": 4.0, "faults": {"n_max": 2}}
@@ -37,18 +37,26 @@ def results(theirs: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(theirs / "results", tmp_path / "results"))
 
 
+@pytest.fixture
+def own(theirs: Path) -> list[str]:
+    """The option that gives the policy."""
+    return ["--policy", f"mine={theirs}/policy"]
+
+
 def replay(results: Path, *options: str) -> int:
     return evaluate.main(["--replay", str(results), *options])
 
 
-def test_rows_of_policies_and_controllers_are_equal(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert replay(results, "--rows", "3") == 0
+def test_rows_of_policies_and_controllers_are_equal(
+    results: Path, own: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert replay(results, "--rows", "3", *own) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "9 of 9 rows are equal"
     assert len([line for line in lines if line.startswith("mine seed 1000") and line.endswith(": equal")]) == 3
 
 
-def test_a_row_that_was_changed_is_found(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_that_was_changed_is_found(results: Path, own: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with (results / "episodes.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
@@ -58,7 +66,7 @@ def test_a_row_that_was_changed_is_found(results: Path, capsys: pytest.CaptureFi
         writer = csv.DictWriter(file, rows[0].keys())
         writer.writeheader()
         writer.writerows(rows)
-    assert replay(results, "--rows", "12") == 1
+    assert replay(results, "--rows", "12", *own) == 1
     text = capsys.readouterr().out
     assert "mine seed 1000004: not equal, here in brackets: progress_m " in text
     assert "35 of 36 rows are equal" in text
@@ -76,40 +84,9 @@ def test_a_row_is_played_among_as_many_as_it_was(tmp_path: Path, capsys: pytest.
     assert "2 of 2 rows are equal" in capsys.readouterr().out
 
 
-def test_code_is_played_only_if_it_is_given(
-    theirs: Path, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "theirs.py").write_text("open('executed', 'w')\ndef make(env): raise OSError('none')\n")
-    content = load_yaml(results / "config.yaml")
-    for path in ("theirs.py:make", "theirs:make", "nowhere/policy"):
-        content["policies"] = {"mine": path}
-        dump_yaml(content, results / "config.yaml")
-        with pytest.raises(ConfigError, match="does not hold policy mine: give --policy mine=PATH"):
-            replay(results, "--rows", "1")
-    assert not (tmp_path / "executed").exists()
-    assert replay(results, "--rows", "1", "--policy", f"mine={theirs}/policy") == 0
+def test_the_policy_that_was_played_has_to_be_given(results: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"policy mine of .*results is missing: give --policy mine=PATH"):
+        replay(results)
     untrained(tmp_path / "another", {**ENV, "action": ACTION}, still=True)
     with pytest.raises(ConfigError, match="another is another policy than mine of"):
-        replay(results, "--rows", "12", "--policy", f"mine={tmp_path}/another")
-
-
-def test_results_of_several_people_stand_in_one_table(
-    theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)  # a short name for the folder
-    policy = untrained(tmp_path / "own", {**ENV, "action": ACTION}, still=True)
-    named = {"name": "my chain", "preset": "resilient_servo"}
-    play = ["--policy", f"mine={policy}", "--episodes", "12", "--set", "resamples=200", "--no-pictures"]
-    dump_yaml(named, tmp_path / "chain.yaml")
-    evaluate.main([*play, "--robot", str(tmp_path / "chain.yaml"), "--controllers", "none", "--out", "out"])
-    capsys.readouterr()
-    one, other = theirs / "results", Path("out", "results.json")
-    assert evaluate.main(["--table", str(one), str(other), str(one / "results.json")]) == 0
-    text = capsys.readouterr().out
-    first = text.split("progress [m] by number")[0]
-    assert [first.count(f"  {name} ") for name in ("sjc", "cc", "mine")] == [1, 1, 2]
-    assert "mine (out)" in first
-    evaluate.main([*play, "--set", "env.time_limit_s=2", "--controllers", "none", "--out", "short"])
-    with pytest.raises(ConfigError, match=r"results and .*short have different scenarios \(\w{12} and \w{12}\)"):
-        evaluate.main(["--table", str(one), "short"])
+        replay(results, "--policy", f"mine={tmp_path}/another")

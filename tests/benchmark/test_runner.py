@@ -115,17 +115,14 @@ def test_rows_of_another_code_have_another_key(tmp_path: Path, monkeypatch: pyte
     assert len({*digests, runner.code_digest.__wrapped__()}) == 5
 
 
-@pytest.mark.parametrize("change", ["policy", "action", "seed", "env", "damage", "fresh"])
+@pytest.mark.parametrize("change", ["policy", "env", "damage", "fresh"])
 def test_what_has_changed_is_played_again(
     change: str, scenarios: Scenarios, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play_all([entrant("one")], scenarios, tmp_path)
-    changed = {
-        "seed": BenchmarkConfig(episodes=24, seed=501, env=ENV),
-        "env": BenchmarkConfig(episodes=24, seed=500, env={**ENV, "time_limit_s": 3.0}),
-    }
-    other = make_scenarios(changed[change]) if change in changed else scenarios
-    who = {"policy": entrant("one", value=0.1), "action": entrant("one", "residual")}.get(change, entrant("one"))
+    shorter = make_scenarios(BenchmarkConfig(episodes=24, seed=500, env={**ENV, "time_limit_s": 3.0}))
+    other = shorter if change == "env" else scenarios
+    who = entrant("one", value=0.1) if change == "policy" else entrant("one")
     if change == "damage":
         path = tmp_path / "one.npz"
         path.write_bytes(path.read_bytes()[:-200])
@@ -139,11 +136,3 @@ def test_what_has_changed_is_played_again(
 def test_policies_of_different_scenarios_are_refused(scenarios: Scenarios, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="same scenarios"):
         play_all([entrant("one"), entrant("two", course={"max_distance_m": 3.0})], scenarios, tmp_path)
-
-
-def test_names_become_safe_files(scenarios: Scenarios, tmp_path: Path) -> None:
-    names = ["../up", "a/b", "a_b", ".hidden", "x" * 300]
-    play_all([entrant(name) for name in names], scenarios, tmp_path / "deep" / "policies")
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) == len(names)
-    assert {path.parent for path in files} == {tmp_path / "deep" / "policies"}

@@ -61,12 +61,6 @@ def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
                 assert float(again[column][0]) == pytest.approx(expected, rel=2e-3, abs=2e-3), (entrant.name, column)
 
 
-def test_every_learned_row_has_a_recipe() -> None:
-    for name in NAMES:
-        about, _ = suites.read_suite(ROWS / f"{name}.csv")
-        assert about["trainings"].keys() <= suites.LEARNED.get(name, {}).keys(), name
-
-
 def made(name: str, kind: Any, progress: list[float]) -> Episodes:
     n = len(progress)
     faults = np.array(["", "3:locked", "3:locked", "1:free 2:free"])[:n]
@@ -126,20 +120,6 @@ def test_a_seed_that_plays_joins_the_others_of_its_policy(tmp_path: Path) -> Non
     assert ppo.plays("progress_m").tolist() == [[8.0, 2.5, 3.5, 1.5], [7.1, 2.1, 3.1, 1.1], [6.0, 2.2, 3.2, 1.2]]
     path.write_text(suites.rows_text(about | {"trainings": names}, results))
     assert suites.read_suite(path).results[1].shape == (3, 4)
-
-
-@pytest.mark.slow
-def test_suites_that_are_not_played_keep_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pygame", reason="extra render")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "suites").mkdir()
-    before = (ROWS / "velocity.csv").read_text()
-    (tmp_path / "suites" / "velocity.csv").write_text(before)
-    assert suites.main(["--only", "demo", "--episodes", "2", "--out", str(tmp_path)]) == 0
-    assert (tmp_path / "suites" / "velocity.csv").read_text() == before
-    assert "## velocity" in (page := (tmp_path / "suites.md").read_text())
-    assert "2 scenarios of SnakeGym/Waypoints-v0" in page
-    assert (tmp_path / "images" / "envs" / "waypoints.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_recipes_of_the_learned_rows_are_trainings_of_their_suite() -> None:

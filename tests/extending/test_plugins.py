@@ -130,8 +130,8 @@ def test_a_task_is_trained_resumed_exported_and_evaluated_where_its_file_is_name
     run(folder, *export, "run", *named)
     play = [*evaluate, "--policy", "mine=run", "--controllers", "none", "--episodes", "3", "--set", "resamples=100"]
     assert f"give --plugin {folder / 'reach.py'}" in run(folder, *play, ok=False).stderr
-    run(folder, *play, *named, "--json", "result.json")
-    assert "Mine/Reach-v0" in (folder / "result.json").read_text()
+    run(folder, *play, *named)
+    assert "Mine/Reach-v0" in (folder / "runs/evaluation/results.json").read_text()
     assert "mine" in (folder / "runs" / "evaluation" / "replay.html").read_text()
     again = [text.replace("mine=run", "mine=run/export") for text in play]
     run(folder, *again, *named, "--no-pictures", "--out", "exported")
@@ -357,17 +357,17 @@ def test_a_name_that_nobody_registered_asks_for_its_plugin(settings: dict[str, A
 def test_a_policy_of_ones_own_is_evaluated_under_a_fault_of_ones_own(folder: Path) -> None:
     play = ["-m", "snake_gym", "evaluate", "--policy", "straight=straight.py:Straight", "--controllers", "none"]
     worn = ["--plugin", "worn.py", "--set", "env.faults.events=[{joint: 3, kind: worn}]"]
-    run(folder, *play, *worn, "--episodes", "3", "--set", "resamples=100", "--json", "result.json")
-    assert "straight" in (folder / "result.json").read_text()
+    run(folder, *play, *worn, "--episodes", "3", "--set", "resamples=100")
+    assert "straight" in (folder / "runs/evaluation/results.json").read_text()
     assert "worn" in (folder / "runs" / "evaluation" / "replay.html").read_text()
 
 
 def test_the_function_of_the_page_plays_in_the_env_that_is_asked_for(folder: Path) -> None:
     (folder / "env.yaml").write_text("time_limit_s: 2.0\naction: {kind: gait}\n")
     play = ["-m", "snake_gym", "evaluate", "--policy", "steady=steady:make", "--controllers", "none"]
-    short = ["--episodes", "3", "--set", "resamples=100", "--no-pictures", "--json", "result.json"]
+    short = ["--episodes", "3", "--set", "resamples=100", "--no-pictures"]
     run(folder, *play, "--env", "env.yaml", *short)
-    assert json.loads((folder / "result.json").read_text())["config"]["action"] == {"kind": "gait"}
+    assert json.loads((folder / "runs/evaluation/results.json").read_text())["config"]["action"] == {"kind": "gait"}
 
 
 AWAY = """
@@ -393,8 +393,8 @@ def test_a_policy_plays_in_the_task_that_its_file_names_not_in_one_with_equal_se
         unknown = "policy x: env_id is 'Mine/Away-v0', which no imported module registers; give it with --plugin"
         with pytest.raises(ConfigError, match=unknown):
             evaluate.main([*command, "--no-pictures"])
-    assert evaluate.main([*play, "--no-pictures", "--plugin", "away.py", "--json", "result.json"]) == 0
-    result = json.loads((folder / "result.json").read_text())
+    assert evaluate.main([*play, "--no-pictures", "--plugin", "away.py"]) == 0
+    result = json.loads((folder / "runs/evaluation/results.json").read_text())
     assert (result["config"]["env_id"], result["notes"]) == ("Mine/Away-v0", [])
 
 

@@ -1,4 +1,4 @@
-"""Policies of any learner as policy files: torch computes the oracle, the file plays in evaluations and on servos."""
+"""Policies of any learner as policy files: torch computes the oracle, the file plays as it does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from snake_gym.benchmark import evaluate
 from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv
 from snake_gym.interface.policy_file import load_policy
@@ -115,8 +114,6 @@ def test_recurrent_weights_act_as_in_torch_with_a_state_for_each_world(n_layers:
     assert np.abs(action - expected[0])[~begins].max() > 0.01
     with pytest.raises(ValueError, match=r"state has shape \(2, 5\); expected \(10, "):
         policy.predict(obs[0], np.zeros((2, 5)))
-    evaluate.main(["--policy", f"mine={path}", "--controllers", "none", "--episodes", "3", "--set", "resamples=100",
-                   "--no-pictures", "--out", str(tmp_path / "out")])  # fmt: skip
 
 
 def test_squashed_actions_are_a_tanh(tmp_path: Path) -> None:

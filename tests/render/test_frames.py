@@ -12,7 +12,6 @@ import pytest
 
 from snake_gym.render.frames import NOWHERE, FrameRenderer, Picture, ends_of
 from snake_gym.render.palette import BLUE, ORANGE, fault_colours, rgb
-from snake_gym.render.sketch import Camera
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
 
 STRAIGHT = np.zeros(10)
@@ -87,16 +86,6 @@ def test_the_camera_keeps_a_fast_robot_and_a_far_target_in_view() -> None:
         assert blue[:, 0].min() > 3
         assert blue[:, 1].max() < 636
         assert near(frame, ORANGE)[:, 320:].sum() > 30  # the arrow
-
-
-def test_the_camera_shows_the_goal_of_a_robot_across_the_view() -> None:
-    camera = Camera((640, 480), 1.4)
-    body = np.stack([np.linspace(-0.6, 0.6, 11), np.linspace(-0.2, 0.2, 11)], axis=1)
-    goal = np.array([2.5, 3.0])
-    camera.follow(body, goal)
-    for xy in (body.min(axis=0), body.max(axis=0), goal):
-        pixel = camera.to_pixel(xy)
-        assert (pixel > 25.0).all() and (pixel < np.array([640, 480]) - 25.0).all()
 
 
 def test_a_window_shows_the_frame_and_may_be_closed_by_the_user() -> None:
