@@ -144,5 +144,5 @@ def test_the_policy_file_keeps_a_state_for_each_world(tmp_path: Path) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=0.0, atol=1e-5)
         differs = max(differs, float(np.abs(ours - policy.predict(obs)[0]).max()))
     assert differs > 1e-3  # the state matters
-    short = ["--episodes", "4", "--set", "resamples=100", "env.time_limit_s=4", "--json", str(tmp_path / "r.json")]
+    short = ["--episodes", "4", "--set", "resamples=100", "env.time_limit_s=4"]
     assert evaluate(["--policy", f"mine={tmp_path / 'file'}", *short, "--out", str(tmp_path / "report")]) == 0
