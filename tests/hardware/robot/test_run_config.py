@@ -21,7 +21,7 @@ from snake_gym.robot.presets import RESILIENT_SERVO
 
 def test_the_truth_of_another_process_is_refused_with_the_kinds_that_there_are() -> None:
     with pytest.raises(ConfigError, match=r"one of dead_reckoning, .* \(for a robot of `emulate`: --pose udp"):
-        make_pose(PoseConfig(), RESILIENT_SERVO)
+        make_pose(ConnectionConfig(), RESILIENT_SERVO)
 
 
 def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> None:
