@@ -61,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--link", metavar="FILE", help="name of the serial port (default: snake-bus in a temporary folder)")
     add("--mounting", type=int, metavar="SEED", help="servos put on at random, as by hand: calibrate them")
-    add("--pose-port", type=int, default=47800, help="UDP port for the true pose; 0: none (%(default)s)")
+    add("--pose-port", dest="connection.pose.udp_port", type=int, help="UDP port for the true pose; 0: none (47800)")
 
 
 def mounted_at_random(calibration: Calibration, seed: int) -> Calibration:
@@ -91,8 +91,9 @@ def run(options: argparse.Namespace) -> int:
     bus = emulate(connection, spec, mounting, MonotonicClock())
     folder = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     with EmulatedPort(bus, options.link or Path(folder) / "snake-bus") as port:
-        world = World(port, spec, EmulatedPose(bus, connection.emulated), options.pose_port)
-        pose = f", true pose on UDP port {options.pose_port}: --pose udp_json" if options.pose_port else ""
+        pose_port = connection.pose.udp_port
+        world = World(port, spec, EmulatedPose(bus, connection.emulated), pose_port)
+        pose = f", true pose on UDP port {pose_port}: --pose udp_json" if pose_port else ""
         print(f"{table(mounting)}\n{spec.name} on {port.port}{pose}")
         example = f"{PROGRAM} scan --port {shlex.quote(port.port)} --baud {connection.baud}"
         print(f"try: {example}\nlines on standard input are what the world does (help)", flush=True)

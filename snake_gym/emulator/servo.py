@@ -13,7 +13,7 @@ or a goal asks for the other direction. The error byte of every answer is the ``
 A joint that is jammed, or at its mechanical stop, stalls: its motor pushes with what the distance to its target asks
 for, up to the torque limit. The current is the load times the stall current.
 
-Not modelled: modes other than position, several turns, ``acceleration``, registered writes, the dead band and loop gains
+Not modelled: modes other than position, several turns, ``acceleration``, registered writes, dead band and loop gains
 of the registers (the plant has its own), a supply that sags, heating under load, the brake of ``torque_enable`` 2 (here
 the joint is free). No public source says what a real servo does with other codes of ``torque_enable``; here they change
 nothing.

@@ -123,7 +123,8 @@ def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
         notes = tuning.robot_note(robot), _task_note("tuned", tuning.env_id)
     elif "kind" in controller:
         notes = (f"{kind} plays without settings tuned for {robot.name} ({tuned_file(robot.name, kind)})",)
-    contract = action_contract(build(ActionConfig, controller_action(settings), "action"), robot, config.course)
+    action = build(ActionConfig, controller_action(settings), "action")
+    contract = action_contract(action, robot, MeasuredCourse(config.course, robot))
     return Plan(ZeroResidual(contract.decoder.size), contract, config.policy or kind, tuple(filter(None, notes)))
 
 
@@ -150,27 +151,18 @@ def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, tracke
 
 
 def action_contract(
-    action: ActionConfig,
-    robot: Any,
-    course: CourseConfig,
-    observation: ObservationConfig | None = None,
-    holds_speed: bool = False,
-    **seen: Any,
+    action: ActionConfig, robot: Any, course: MeasuredCourse, observation: ObservationConfig | None = None
 ) -> Contract:
-    """Return the contract of an action without policy file, with its observation.
-
-    ``holds_speed``: the task commands a speed, which gaits hold; ``seen``: further arguments of ``ObservationLayout``.
-    Raises ConfigError.
-    """
-    decoder, shown = ActionDecoder(action, robot, holds_speed), observation or ObservationConfig()
+    """Return the contract of an action without policy file, with its observation. Raises ConfigError."""
+    decoder, shown = ActionDecoder(action, robot, course.holds_speed), observation or ObservationConfig()
     if shown.privileged:
         raise ConfigError(
             f"observation.privileged is [{', '.join(shown.privileged)}]; expected none: nobody knows the truth about a "
             "real robot"
         )
     layout = ObservationLayout(
-        robot, decoder.size, decoder.has_phase, course.tracked_point, columns=shown.columns, history=shown.history,
-        controller_signals=decoder.signal_names, **seen,
+        robot, decoder.size, decoder.has_phase, course.config.tracked_point, columns=shown.columns,
+        history=shown.history, controller_signals=decoder.signal_names, **course.layout_settings,
     )  # fmt: skip
     return Contract(decoder, layout, robot)
 

@@ -127,7 +127,7 @@ def test_calibrate_asks_and_writes_what_run_reads(
         (["emulate", "--port", "/tmp/snake-bus"], "named by --link"),
         (["emulate", "--link", "/proc/none"], "the link /proc/none cannot be made"),
         (["emulate", "--mounting", "-1"], "--mounting is -1; expected a seed >= 0"),
-        (["emulate", "--pose-port", "99999"], "--pose-port is 99999; expected 1 to 65535, or 0 for none"),
+        (["emulate", "--pose-port", "99999"], "udp_port is 99999"),
         (["register", "write", "id", "3", "--port", "x", "--id", "1"], "scan --change-id"),
         (["register", "write", "goal_position", "9", "--port", "x", "--id", "1"], "wiggle"),
         (["register", "write", "torque_enable", "1", "--port", "x", "--id", "1"], "limp"),
@@ -275,7 +275,7 @@ def test_a_line_shows_a_step() -> None:
     lost = np.array([False, True])
     sample = BodySample(np.zeros(2), np.zeros(2), 1.0, 1.0, np.zeros(2), ~lost, lost, health)
     pose = PoseSample(np.array([0.1, 0.2]), 0.3, 1.0, False)
-    step = StepRecord(np.zeros(1, np.float32), 0, False, False, None, np.zeros(2), sample, pose, 0, 0, 0, False, ())
+    step = StepRecord(np.zeros(1, np.float32), None, np.zeros(2), sample, pose, 0, 0, 0, False, ())
     course = MeasuredCourse(CourseConfig(((1.0, 0.0), (2.0, 0.0)), tracked_point="head"), RESILIENT_SERVO)
     course.begin(Measurement(np.zeros((1, 9)), np.zeros((1, 9)), np.array([[0.3, 0.0]]), np.zeros(1), np.ones(1, bool)))
     timing = Timing(0.02)

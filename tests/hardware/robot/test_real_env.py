@@ -24,7 +24,7 @@ from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig, connect
 from snake_gym.hardware.robot.real_env import RealSnakeEnv
-from snake_gym.hardware.robot.robot_loop import CourseConfig
+from snake_gym.hardware.robot.robot_loop import CourseConfig, MeasuredCourse
 from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, open_loop
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy_file import load_policy
@@ -224,7 +224,7 @@ def test_a_policy_drives_the_robot_that_is_named_and_every_servo_gets_its_own_sp
 
 
 def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path) -> None:
-    contract = action_contract(ActionConfig(), RESILIENT_SERVO, CourseConfig())
+    contract = action_contract(ActionConfig(), RESILIENT_SERVO, MeasuredCourse(CourseConfig(), RESILIENT_SERVO))
     loop, connected = open_loop(contract, LoopSettings(connection=ConnectionConfig(latch=str(latch))))
     loop.reset()
     loop.step(np.full(9, 0.6))  # the joints are still on their way when it ends
