@@ -37,8 +37,6 @@ from snake_gym.robot.catalogue import load_any_robot
 from snake_gym.robot.difference import robot_note
 
 _TASK = "SnakeGym/Waypoints-v0"
-_SOURCES = {"kind", "tuned", "file"}
-"""Keys that name the source of a controller's settings."""
 _NO_SENSOR = ("failed", "contact_force", "range")
 """Columns of sensors that a real robot does not have."""
 
@@ -86,31 +84,23 @@ def robot_of(config: RunConfig) -> Any:
 
 def plan_run(config: RunConfig) -> Plan:
     """Load the policy that the settings name. Raises ConfigError."""
-    policy, controller = config.policy, config.controller
-    names = f"a name in `snake-gym list policies`, or one of {', '.join(CONTROLLERS)}"
-    expected = f"expected a policy file, a tuned YAML file, {names}"
-    if policy is None and not controller:
-        raise ConfigError(f"policy is missing; {expected}")
-    if policy is None:
-        return _plan_controller(config, controller)
-    if find_policy_file(policy) is not None:
+    policy, source = config.policy, dict[str, str]()
+    if policy is not None and find_policy_file(policy) is not None:
         loaded = load_policy(policy, None if config.robot is None else load_any_robot(config.robot))
         contract = file_contract(loaded, config.robot, config.course.tracked_point)
         notes = robot_note(loaded.spec, contract.robot), _task_note("trained", loaded.contract.env.id)
         return Plan(loaded, contract, loaded.name, tuple(filter(None, notes)))
-    is_name, is_file = policy in CONTROLLERS, policy.endswith((".yaml", ".yml"))
-    sources = sorted(_SOURCES & controller.keys())
-    if sources and (is_name or is_file):
-        source = sources[0]
-        raise ConfigError(f"policy is {policy!r}, and controller.{source} {controller[source]!r}; expected one of them")
-    if is_name:
-        source = "tuned" if _is_tuned(policy, robot_of(config)) else "kind"
-        return _plan_controller(config, {source: policy, **controller})
-    if is_file:
-        return _plan_controller(config, {"file": policy, **controller})
-    if os.sep in policy or os.path.exists(policy):
+    if policy in CONTROLLERS:
+        source = {"tuned" if _is_tuned(policy, robot_of(config)) else "kind": policy}
+    elif policy is not None and policy.endswith((".yaml", ".yml")):
+        source = {"file": policy}
+    elif policy is not None and (os.sep in policy or os.path.exists(policy)):
         raise ConfigError(f"policy: {describe_missing(policy)}")
-    raise ConfigError(f"policy is {policy!r}; {expected}{hint(policy, [*CONTROLLERS, *shipped_policies()])}")
+    elif policy is not None or not config.controller:
+        names = f"a name in `snake-gym list policies`, or one of {', '.join(CONTROLLERS)}"
+        nearest = "" if policy is None else hint(policy, [*CONTROLLERS, *shipped_policies()])
+        raise ConfigError(f"policy is {policy!r}; expected a policy file, a tuned YAML file, {names}{nearest}")
+    return _plan_controller(config, {**config.controller, **source})
 
 
 def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -118,22 +117,6 @@ def test_the_shipped_policy_makes_the_same_progress_through_driver_and_bytes(lat
     assert progress_on_servos(latch, targets, seconds) == pytest.approx(expected, rel=0.03)
 
 
-def test_history_and_velocity_are_those_of_the_steps_before(latch: Path) -> None:
-    columns = ["joint_angle", "body_velocity", "heading_error", "remaining_time", "pose_valid", "distance"]
-    settings = {"observation": {"columns": columns, "history": 3}, "action": {"kind": "gait"}}
-    env = make(latch, time_limit_s=2.0, connection={"port": "memory"}, **settings)
-    assert env.observation_space.shape == (3 * 16,)
-    for _ in range(2):
-        obs, _ = env.reset()
-        steps, truncated = deque([obs[:16]] * 3, maxlen=3), False
-        while not truncated:
-            np.testing.assert_array_equal(obs, np.concatenate(list(steps)[::-1]))
-            obs, _, _, truncated, _ = env.step(np.full(env.action_space.shape, 0.5, np.float32))
-            steps.append(obs[:16])
-        assert np.abs(env.loop.layout.read(obs[None], "body_velocity")).max() > 1e-3
-    env.close()
-
-
 def test_options_of_a_reset_are_targets(latch: Path) -> None:
     env = make(latch, time_limit_s=2.0)
     for options, message in (
@@ -195,20 +178,6 @@ def test_a_lost_pose_degrades_and_holds_but_does_not_crash(latch: Path) -> None:
     env.loop.pose.lost = False  # type: ignore[attr-defined]
     env.step(np.zeros(9, np.float32))
     assert not env.step(np.zeros(9, np.float32))[4]["held"]
-    env.close()
-
-
-def test_the_period_that_is_proposed_for_a_slow_wire_fits(latch: Path) -> None:
-    connection = {"servo_model": "SM8524BL", "baud": 115_200}
-    env = make(latch, connection={**connection, "period_s": 0.03}, course={"targets": TARGETS})
-    env.reset()
-    for k in range(30):
-        info = env.step(np.full(9, 0.2 * np.sin(0.5 * k), np.float32))[4]
-        assert info["news"] == ()
-        assert not info["lost_joints"].any()
-        assert info["sample_age_s"] < 0.04
-    bus = env.loop.body.bus  # type: ignore[attr-defined]
-    assert not bus.late
     env.close()
 
 

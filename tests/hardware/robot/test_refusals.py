@@ -66,7 +66,7 @@ def test_settings_of_the_env(tmp_path: Path, settings: dict[str, Any], fragment:
         ({"policy": str(PRETRAINED)}, f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_"),
         ({"policy": f"{PRETRAINED}/resilient_servo_locked_joint"}, "does not exist; did you mean"),
         ({"policy": "resilient_servo_loked_joints"}, "did you mean 'resilient_servo_locked_joints'?"),
-        ({"policy": "cc", "controller": {"kind": "cpg"}}, "policy is 'cc', and controller.kind 'cpg'; expected one"),
+        ({"policy": "cc", "controller": {"kind": "cpg"}}, "controller.kind is 'cpg'; expected 'cc'"),
         ({"controller": {"tuned": "cc"}, "robot": "resilient"}, "--robot resilient"),
         ({"policy": "cc", "connection": {"port": "/dev/none"}}, "calibration is missing"),
     ],
