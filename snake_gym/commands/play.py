@@ -103,7 +103,7 @@ def make_player(
         if hasattr(own, "modes"):
             env.core.use_controller(DrivenModes(own))
         else:
-            gaits = {kind: make_controller({"tuned": kind}, spec) for kind in tuned_kinds(spec)}
+            gaits = {name: make_controller({"tuned": name}, spec) for name in tuned_kinds(spec)}
             env.core.use_controller(DrivenGaits(gaits or {"cc": make_controller("cc", spec)}, spec))
         return env, None, BY_HAND
     settings = to_dict(config)
