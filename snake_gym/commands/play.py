@@ -69,8 +69,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--screenshot", metavar="FILE", help="write the last frame as a PNG")
     parser.add_argument("--keys", action="version", version=key_table(PANEL), help="print the keys as a table")
     args = parser.parse_args(words)
-    if args.frames is not None and args.frames < 1:
-        raise ConfigError(f"--frames is {args.frames}; expected at least 1")
     if not 0 <= args.seed < 2**31 - 1:
         raise ConfigError(f"--seed is {args.seed}; expected an integer from 0 to {2**31 - 2}")
     if args.screenshot is not None:
@@ -105,7 +103,7 @@ def make_player(
         if hasattr(own, "modes"):
             env.core.use_controller(DrivenModes(own))
         else:
-            gaits = {kind: make_controller({"tuned": kind}, spec) for kind in tuned_kinds(spec)}
+            gaits = {name: make_controller({"tuned": name}, spec) for name in tuned_kinds(spec)}
             env.core.use_controller(DrivenGaits(gaits or {"cc": make_controller("cc", spec)}, spec))
         return env, None, BY_HAND
     settings = to_dict(config)
@@ -135,7 +133,7 @@ class Session:
         own = self.core.decoder.controller
         self.helm = Helm(own.names if isinstance(own, DrivenGaits | DrivenModes) else (), pace=1.0)
         self.pad = Gamepad(window.pygame, self.helm)
-        self._policy, self._seed = policy, seed
+        self._policy, self.seed = policy, seed
         self.selected, self.speed, self.paused, self.helping, self.over = 0, 1.0, False, False, False
         self.message = ""
         self._dragging = self._held = False
@@ -316,7 +314,7 @@ KEYS = (
     Key(("c",), "C", "camera: follow the robot, or stay",
         lambda session, _: setattr(session.window.camera, "fixed", not session.window.camera.fixed)),
     Key(("r",), "R", "next episode", lambda session, _: session.reset()),
-    Key(("backspace",), "Backspace", "first episode again", lambda session, _: session.reset(session._seed)),
+    Key(("backspace",), "Backspace", "first episode again", lambda session, _: session.reset(session.seed)),
     Key(("h",), "H", "show the keys, or hide them", _set("helping", lambda session: not session.helping)),
     Key(("q", "escape"), "Q, Esc", "quit", _set("over", lambda session: True)),
 )  # fmt: skip

@@ -19,7 +19,7 @@ import numpy as np
 
 from snake_gym.commands.keys import Key, key_table, panel, press
 from snake_gym.config import ConfigError, OptionParser, prepare_file, run_program, write_atomic
-from snake_gym.controllers.driving import STEEPEST_RAD, DrivenGaits, DrivenModes
+from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.hardware.commands.options import add_settings, read_settings
 from snake_gym.hardware.commands.run import add_run_options, drive
 from snake_gym.hardware.guard.body import BodySample
@@ -27,20 +27,17 @@ from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.robot.connection import EMULATED
 from snake_gym.hardware.robot.driving import LetGo, plan_driving
 from snake_gym.hardware.robot.robot_loop import RobotLoop
-from snake_gym.render import palette
 from snake_gym.render.frames import Picture, ends_of
 from snake_gym.render.helm import NEXT_BUTTON, STOP_BUTTON, Gamepad, Helm
 from snake_gym.render.robot_window import FPS, RobotWindow
-from snake_gym.render.sketch import Sketch
-from snake_gym.robot.measurement import Measurement, link_angles, mean_angle
+from snake_gym.robot.measurement import Measurement, link_angles
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import FAULT_KINDS
 
 LONGEST_S = 3600.0
 """Longest drive, unless ``--time`` says otherwise."""
 _TRAIL = 400
-_SEEN_EVERY_S = 0.1
-"""Time between two places of the trail."""
+"""Control steps of which the trail shows the head."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -91,7 +88,7 @@ class WindowDriver:
         self.pad = Gamepad(window.pygame, self.helm)
         self.message, self.helping = "H: keys", False
         self._in_real_time = in_real_time
-        self._next_s = self._seen_s = -math.inf
+        self._next_s = -math.inf
         self._lead_s: float | None = None
         self._trail: deque[FloatArray] = deque(maxlen=_TRAIL)
         self._head = np.zeros(3)
@@ -128,6 +125,8 @@ class WindowDriver:
         """Hand what is asked for to the gaits."""
         if self._loop is not None:
             self.helm.write(self._loop.state)
+            if self._head.any():
+                self._trail.append(self._head[:2].copy())
 
     def handle(self, event: Any) -> None:
         """Do what an event of pygame asks for. Raises LetGo where the driver has left."""
@@ -141,10 +140,10 @@ class WindowDriver:
             self.message = ""
             press(KEYS, self, pygame.key.name(event.key))
         else:
-            told = self.pad.handle(event)
-            if told == "stop":
+            change = self.pad.handle(event)
+            if change == "stop":
                 self.trip("the stop button of the gamepad was pressed")
-            elif told == "lost":
+            elif change == "lost":
                 raise LetGo("the gamepad is gone", 1)
 
     def trip(self, why: str) -> None:
@@ -176,24 +175,12 @@ class WindowDriver:
         up_h, z_w = (None, None) if pose is None else (pose.up_h, pose.z_w)
         seen = loop.spec.locate(seen, up_h, z_w)
         ends_xy = loop.spec.ends_xy(seen)
-        head_xy, heading = self._head[:2], float(mean_angle(seen)[0])
-        if time.monotonic() - self._seen_s > _SEEN_EVERY_S and loop.measurement is not None:
-            self._seen_s = time.monotonic()
-            self._trail.append(head_xy.copy())
-        bearing = heading + STEEPEST_RAD * self.helm.steering
-        aim = head_xy + 0.6 * loop.spec.length_m * np.array([math.cos(bearing), math.sin(bearing)])
-
-        def draw_aim(sketch: Sketch) -> None:
-            start, end = (self.window.camera.to_pixel(place) for place in (picture.ends_xy[-1], aim))
-            sketch.line(start, end, palette.ORANGE)
-            sketch.circle(end, sketch.width(5.0), palette.ORANGE)
-
+        head_xy = self._head[:2]
         failed = np.where(sample.lost, FAULT_KINDS["silent"].code, 0)
         trail = np.array([*self._trail, head_xy])
-        flat = ends_xy is None
         ends = ends_of(loop.spec, link_angles(seen)[0], head_xy) if ends_xy is None else ends_xy
         picture = Picture(ends, trail_xy=trail, failed=failed, text=self._text(loop, sample))
-        self.window.show_picture(picture, self.message, PANEL if self.helping else (), draw_aim if flat else None)
+        self.window.show_picture(picture, self.message, PANEL if self.helping else ())
 
     def _text(self, loop: RobotLoop, sample: BodySample) -> list[str]:
         load, hot = np.abs(sample.health.load), sample.health.temperature_c

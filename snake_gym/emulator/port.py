@@ -28,22 +28,6 @@ _FRAME_S = 0.0005
 """Time between two bundles of bytes to the host, as over USB [s]."""
 
 
-def _claim(link: str) -> int:
-    """Return a descriptor that reserves ``link`` for this emulator until it is closed or its process ends."""
-    if os.path.lexists(link) and not os.path.islink(link):
-        raise ConfigError(f"the link is {link}, which is something else; expected a free name")
-    try:
-        lock = os.open(f"{link}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-    except OSError as error:
-        raise ConfigError(f"the link {link} cannot be made: {error.strerror}") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise ConfigError(f"the link is {link}, which another emulator serves; end it, or name another") from None
-    return lock
-
-
 class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
     """Pseudo terminal with servos behind it; use it as a context, or ``close`` it.
 
@@ -52,7 +36,7 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
         link: path of the link to the device; None: in a temporary folder.
 
     Raises:
-        ConfigError: the link cannot be made, or another emulator serves it.
+        ConfigError: the link cannot be made, or its name is taken, as by another emulator.
     """
 
     def __init__(self, bus: EmulatedBus, link: str | os.PathLike[str] | None = None) -> None:
@@ -64,8 +48,12 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
         """Path that a driver opens."""
         self._guard = threading.Lock()
         self._ours = self._theirs = -1
-        self._claim = _claim(self.port)
-        self.plug()
+        if os.path.exists(self.port):  # a link that leads nowhere was left behind
+            raise ConfigError(f"the link is {self.port}, which is taken; end its emulator, or name another")
+        try:
+            self.plug()
+        except OSError as error:
+            raise ConfigError(f"the link {self.port} cannot be made: {error.strerror}") from None
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
@@ -99,10 +87,6 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
         self._stop.set()
         self._thread.join(5.0)
         self.unplug()
-        if self._claim >= 0:
-            os.unlink(f"{self.port}.lock")
-            os.close(self._claim)
-            self._claim = -1
         if self._folder is not None:
             self._folder.cleanup()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
 
 import numpy as np
 
@@ -15,41 +14,13 @@ from snake_gym.hardware.robot.connection import EmulatedConfig
 from snake_gym.robot.spec import FloatArray
 
 
-def pose_of(bus: EmulatedBus, config: EmulatedConfig) -> EmulatedPose:
-    """Return the pose of the robot behind the servos of ``bus``."""
-
-    def look() -> tuple[float, ...]:
-        with bus.lock:
-            if isinstance(bus.clock, VirtualClock):  # in real time the port's thread does it
-                bus.advance_to(bus.clock.now())
-            return bus.plant.head_pose()
-
-    return EmulatedPose(look, config.pose_delay_s, config.position_noise_m, config.heading_noise_rad, config.seed)
-
-
 class EmulatedPose(PoseSource):
-    """Source of an emulated robot's pose.
+    """Source of the pose of the robot behind the servos of ``bus``; between two looks it moves evenly."""
 
-    Args:
-        look: returns the true (x [m], y [m], angle [rad]) of the head link now, and in space its height [m] and the
-            vertical (3) in its frame (``ServoPlant.head_pose``).
-        delay_s: age of the poses; between two looks the robot moves evenly.
-        position_noise_m: standard deviation along each axis.
-        heading_noise_rad: standard deviation of the direction.
-        seed: seed of the noise.
-    """
-
-    def __init__(
-        self,
-        look: Callable[[], tuple[float, ...]],
-        delay_s: float = 0.0,
-        position_noise_m: float = 0.0,
-        heading_noise_rad: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        self._look, self._delay_s = look, delay_s
-        self._spread = np.array([position_noise_m, position_noise_m, heading_noise_rad])
-        self._rng = np.random.default_rng(seed)
+    def __init__(self, bus: EmulatedBus, config: EmulatedConfig) -> None:
+        self._bus, self._delay_s = bus, config.pose_delay_s
+        self._spread = np.array([config.position_noise_m, config.position_noise_m, config.heading_noise_rad])
+        self._rng = np.random.default_rng(config.seed)
         self.lost = False
         """True makes the source lose the robot."""
         self._last = NO_POSE._replace(stamp_s=0.0)
@@ -59,7 +30,7 @@ class EmulatedPose(PoseSource):
         if self.lost:
             self._last = self._last._replace(valid=False)
             return self._last
-        self._seen.append((now_s, np.array(self._look())))
+        self._seen.append((now_s, self._look()))
         at_s = max(now_s - self._delay_s, self._seen[0][0])
         while len(self._seen) > 1 and self._seen[1][0] <= at_s:
             self._seen.popleft()
@@ -75,3 +46,9 @@ class EmulatedPose(PoseSource):
         in_space = (float(pose[3]), pose[4:7] / np.linalg.norm(pose[4:7])) if pose.size > 3 else ()
         self._last = PoseSample(pose[:2].copy(), float(pose[2]), at_s, True, *in_space)
         return self._last
+
+    def _look(self) -> FloatArray:
+        with self._bus.lock:
+            if isinstance(self._bus.clock, VirtualClock):  # in real time the port's thread does it
+                self._bus.advance_to(self._bus.clock.now())
+            return np.array(self._bus.plant.head_pose())

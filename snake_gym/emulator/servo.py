@@ -1,8 +1,7 @@
 """Emulated servo: registers, goal following, sensors, protections, and answers to the host.
 
-Frames: the *actual* position counts encoder steps over turns, ``zero_steps + direction * joint angle``; the *present*
-position is what the servo reports, actual minus ``homing_offset``, within one turn (or over several, as set). Goals are
-in present steps.
+Frames: the *actual* position counts encoder steps, ``zero_steps + direction * joint angle``; the *present* position is
+what the servo reports, actual minus ``homing_offset``, within one turn. Goals are in present steps.
 
 Behaviour of the real servos that it copies: see the list in ``feetech``. It goes straight to the goal; the speed limit
 is handed to the plant.
@@ -14,9 +13,9 @@ or a goal asks for the other direction. The error byte of every answer is the ``
 A joint that is jammed, or at its mechanical stop, stalls: its motor pushes with what the distance to its target asks
 for, up to the torque limit. The current is the load times the stall current.
 
-Not modelled: modes other than position, ``acceleration``, registered writes, the dead band and loop gains of the
-registers (the plant has its own), a supply that sags, heating under load, the brake of ``torque_enable`` 2 (here the
-joint is free). No public source says what a real servo does with other codes of ``torque_enable``; here they change
+Not modelled: modes other than position, several turns, ``acceleration``, registered writes, dead band and loop gains
+of the registers (the plant has its own), a supply that sags, heating under load, the brake of ``torque_enable`` 2 (here
+the joint is free). No public source says what a real servo does with other codes of ``torque_enable``; here they change
 nothing.
 """
 
@@ -44,7 +43,6 @@ class ServoMemory:
         self._counts = {name: model.default(one) for name, one in registers.items()}
         self._counts |= {**(settings or {}), "id": servo_id}
         self._scale = {name: one.encoding.scale for name, one in registers.items()}
-        self.steps_per_count = {name: round(scale / family.step_rad, 9) for name, scale in self._scale.items()}
         self._eeprom = {one.name: self._counts[one.name] for one in family.registers if self._lasts(one)}
         self.power_on()
 
@@ -56,10 +54,6 @@ class ServoMemory:
         """Return the value of a register in its unit."""
         return self._counts[name] * self._scale[name]
 
-    def steps(self, name: str) -> float:
-        """Return the value of a register in rad (rad/s, rad/s^2), in encoder steps."""
-        return self._counts[name] * self.steps_per_count[name]
-
     def counts(self, name: str, value: float) -> float:
         """Return ``value`` in counts of a register, not rounded."""
         return round(value / self._scale[name], 6)
@@ -70,10 +64,10 @@ class ServoMemory:
             self._counts[name] = value
 
     def show(self, name: str, value: float) -> None:
-        """Set a register to the count nearest to ``value``."""
+        """Set a register to the count nearest to ``value`` in its unit."""
         if name in self.family.by_name:
             encoding = self.family.by_name[name].encoding
-            self._counts[name] = min(max(round(value), encoding.min_value), encoding.max_value)
+            self._counts[name] = min(max(round(self.counts(name, value)), encoding.min_value), encoding.max_value)
 
     def read(self, address: int, n_bytes: int) -> bytes:
         """Return ``n_bytes`` from ``address`` on; 0 where there is nothing."""
@@ -120,15 +114,10 @@ _DEAD_V = 2.0  # below, the processor stops
 
 
 class Imprecision:
-    """What a servo's electronics add: goals that act ``delay_s`` [s] late, and noise on what is told.
-
-    Args:
-        angle_rad, rate_rad_s: standard deviations of angle and rate.
-        seed: seed of the noise.
-    """
+    """Goals that act ``delay_s`` late, and readings with noise of deviations ``angle_rad`` and ``rate_rad_s``."""
 
     def __init__(self, delay_s: float = 0.0, angle_rad: float = 0.0, rate_rad_s: float = 0.0, seed: int = 0) -> None:
-        self.delay_s, self._angle_rad, self._rate_rad_s = delay_s, angle_rad, rate_rad_s
+        self.delay_s, self.angle_rad, self.rate_rad_s = delay_s, angle_rad, rate_rad_s
         self._rng = np.random.default_rng(seed)
         self.forget(0.0)
 
@@ -144,13 +133,9 @@ class Imprecision:
             self._goals.popleft()
         return self._goals[0][1]
 
-    def angle_noise(self) -> float:
-        """Return the noise of one reading of the angle [rad]."""
-        return self._angle_rad * float(self._rng.standard_normal()) if self._angle_rad else 0.0
-
-    def rate_noise(self) -> float:
-        """Return the noise of one reading of the rate [rad/s]."""
-        return self._rate_rad_s * float(self._rng.standard_normal()) if self._rate_rad_s else 0.0
+    def noise(self, deviation: float) -> float:
+        """Return the noise of one reading with this standard deviation."""
+        return deviation * float(self._rng.standard_normal()) if deviation else 0.0
 
 
 class JointCommand(NamedTuple):
@@ -202,7 +187,6 @@ class EmulatedServo:
         self._powered = True
         self._now_s = 0.0
         self._actual = self.zero_steps
-        self._turn = 0
         self._aim = 0.0
         self._overload_s = self._overload_sign = 0.0
         self._command = JointCommand(0.0, False, 0.0, 0.0)
@@ -273,9 +257,7 @@ class EmulatedServo:
 
     def present(self) -> int:
         """Return the present position [steps]."""
-        relative = self._actual - self.memory.get("homing_offset")
-        turn = self.family.steps_per_turn
-        return relative - turn * self._turn if self._counts_turns() else relative % turn
+        return (self._actual - self.memory.get("homing_offset")) % self.family.steps_per_turn
 
     def error(self) -> int:
         """Return the status register: present faults."""
@@ -291,21 +273,17 @@ class EmulatedServo:
     def sense(self) -> None:
         """Store the measured values in the registers that show them."""
         memory, noise, step_rad = self.memory, self.imprecision, self.family.step_rad
-        position = float(self.present())
-        if (away := round(self.direction * noise.angle_noise() / step_rad)) != 0:
-            position = position + away if self._counts_turns() else (position + away) % self.family.steps_per_turn
-        rate_rad_s = self.rate_rad_s + noise.rate_noise()
-        current_a = self.direction * self.load * self.model.stall_current_a
-        memory.show("present_position", position)
-        memory.show("present_speed", self.direction * rate_rad_s / step_rad / memory.steps_per_count["present_speed"])
-        memory.show("present_load", memory.counts("present_load", self.direction * self.load))
-        memory.show("present_voltage", memory.counts("present_voltage", self.supply_v))
+        away = round(self.direction * noise.noise(noise.angle_rad) / step_rad)
+        memory.set("present_position", (self.present() + away) % self.family.steps_per_turn)
+        memory.show("present_speed", self.direction * (self.rate_rad_s + noise.noise(noise.rate_rad_s)))
+        memory.show("present_load", self.direction * self.load)
+        memory.show("present_voltage", self.supply_v)
         memory.show("present_temperature", self.temperature_c)
-        memory.show("present_current", memory.counts("present_current", current_a))
-        memory.show("moving", abs(self.rate_rad_s) > 10.0 * step_rad)
-        memory.show("target_position", self._aim)
-        memory.show("goal_position_2", self._goal())
-        memory.show("status", self.error())
+        memory.show("present_current", self.direction * self.load * self.model.stall_current_a)
+        memory.set("moving", int(abs(self.rate_rad_s) > 10.0 * step_rad))
+        memory.set("target_position", round(self._aim))
+        memory.set("goal_position_2", round(self._goal()))
+        memory.set("status", self.error())
 
     def update(self, now_s: float, angle_rad: float, rate_rad_s: float, load: float) -> None:
         """Take the joint's state after the time up to ``now_s`` [s]; load as a share of the stall torque."""
@@ -338,9 +316,9 @@ class EmulatedServo:
         else:
             self._rest()
             target = self.angle_rad
-        top = memory.steps("max_speed")
-        speed = min(abs(memory.steps("goal_speed")) or top, top)  # 0 is the greatest
-        self._command = JointCommand(target, enabled, limit, speed * self.family.step_rad)
+        top = memory.value("max_speed")
+        speed_rad_s = min(abs(memory.value("goal_speed")) or top, top)  # 0 is the greatest
+        self._command = JointCommand(target, enabled, limit, speed_rad_s)
         return self._command
 
     def angle_at(self, present_steps: float) -> float:
@@ -356,7 +334,6 @@ class EmulatedServo:
 
     def _start_up(self) -> None:
         self._overload_s = self._overload_sign = 0.0
-        self._clear_turns()
         self._rest()
 
     def _rest(self) -> None:
@@ -364,31 +341,23 @@ class EmulatedServo:
         self._aim = float(self.present())
         self.imprecision.forget(self._aim)
 
-    def _clear_turns(self) -> None:
-        self._turn = (self._actual - self.memory.get("homing_offset")) // self.family.steps_per_turn
-
     def _calibrate_middle(self) -> None:
         """Store the offset that makes the present position 2048."""
         memory = self.memory
         if "homing_offset" not in self.family.by_name:
             return
         relative = self._actual % self.family.steps_per_turn - self.family.steps_per_turn // 2
-        memory.set("lock", 0)
-        memory.show("homing_offset", relative)
         offset = self.family.register("homing_offset")
-        memory.write(offset.address, memory.read(offset.address, offset.size))
+        memory.set("lock", 0)
+        memory.write(offset.address, offset.encoding.encode(max(relative, offset.encoding.min_value)))
         memory.set("lock", 1)
         memory.set("torque_enable", 0)
-        self._clear_turns()
 
     def _goal(self) -> float:
         memory = self.memory
         goal = memory.get("goal_position")
         low, high = memory.get("min_angle_limit"), memory.get("max_angle_limit")
         return float(goal if low == high == 0 else min(max(goal, low), high))
-
-    def _counts_turns(self) -> bool:
-        return self.memory.get("min_angle_limit") == self.memory.get("max_angle_limit") == 0
 
     def _is_unloaded(self) -> bool:
         off = self._bits["voltage"] | self._bits["encoder"] | self._bits["heat"]

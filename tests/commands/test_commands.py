@@ -10,7 +10,7 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 
-from snake_gym.__main__ import COMMANDS, main
+from snake_gym.__main__ import main
 from snake_gym.config import ConfigError
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.interface.policy_file import shipped_policies
@@ -48,14 +48,6 @@ def test_an_unknown_env_or_setting_names_the_nearest() -> None:
         main(["describe", "Waypoints", "--set", "faults.n_mx=2"])
     with pytest.raises(ConfigError, match="snake-gym hardware"):
         main(["describe", "Real"])
-
-
-def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in COMMANDS:
-        with pytest.raises(SystemExit) as end:
-            main([command, "--help"])
-        assert end.value.code in (0, None), command
-        assert "usage: " in capsys.readouterr().out, command
 
 
 @pytest.mark.slow

@@ -225,28 +225,6 @@ def test_reset_begins_the_next_episode_and_backspace_the_first_again(play: Any) 
     np.testing.assert_array_equal(player.core.task.targets_xy, first)
 
 
-def test_an_episode_that_has_ended_stands_still_until_the_next(play: Any) -> None:
-    player = play(settings={"time_limit_s": 0.4})
-    player.wait(40)
-    assert player.time_s == pytest.approx(0.4) and any("time is up" in line for line in player.session.text())
-    player.press("r")
-    player.wait(8)
-    assert player.core.live[0] and player.time_s == pytest.approx(0.2)
-
-
-def test_the_camera_stays_when_told_and_the_wheel_zooms(play: Any) -> None:
-    player = play()
-    player.press("c", "up", "up", "up", "up", "up", "+")
-    centre, view = player.window.camera.centre.copy(), player.window.camera.view_m
-    player.wait(60)
-    np.testing.assert_array_equal(player.window.camera.centre, centre)
-    player.mouse(player.pygame.MOUSEWHEEL, x=0, y=2)
-    assert player.window.camera.view_m < 0.9 * view
-    player.press("c")
-    player.wait(60)
-    assert (player.window.camera.centre != centre).any()
-
-
 def test_the_modes_of_a_spatial_robot_are_driven(play: Any) -> None:
     pytest.importorskip("mujoco")
     robot = "configs/robot/spatial/snake_robot_iii_short.yaml"
@@ -256,19 +234,6 @@ def test_the_modes_of_a_spatial_robot_are_driven(play: Any) -> None:
     player.press("g")  # rolling: a slight arc that turns about the robot's axis
     player.wait(90)
     assert player.core.decoder.controller.names[1] in " ".join(player.session.text())
-
-
-def test_help_covers_the_picture_and_q_ends(play: Any) -> None:
-    player = play()
-    player.press("space")
-    plain = player.picture()
-    player.press("h")
-    changed = (player.picture() != plain).any(axis=2)
-    assert changed[SIZE[1] // 2 - 100 : SIZE[1] // 2 + 100, SIZE[0] // 2 - 100 : SIZE[0] // 2 + 100].mean() > 0.2
-    player.press("h")
-    np.testing.assert_array_equal(player.picture(), plain)
-    player.press("q")
-    assert player.session.over
 
 
 @pytest.mark.parametrize("name", ["ObstacleField", "PathFollow", "Velocity", "Escape"])

@@ -106,7 +106,8 @@ def test_an_emulated_robot_can_be_scanned_moved_and_hurt(tmp_path: Path, capsys:
 
 
 def test_what_emulate_says_to_try_finds_the_servo(tmp_path: Path) -> None:
-    with emulator(tmp_path / "a bus", "--single", "--baud", "115200") as robot:
+    lone = ("--set", "robot.preset=resilient_servo", "--set", "robot.n_links=2")
+    with emulator(tmp_path / "a bus", *lone, "--baud", "115200") as robot:
         (line,) = (one for one in robot.said if one.startswith("try:"))
         words = shlex.split(line.removeprefix("try:"))
         assert words[:4] == ["python", "-m", "snake_gym.hardware", "scan"]

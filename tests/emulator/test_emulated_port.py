@@ -47,11 +47,11 @@ def test_reading_and_moving_through_a_serial_device() -> None:
     assert not os.path.lexists(port.port), "the device is gone afterwards"
 
 
-def test_a_link_that_another_emulator_serves_is_left_to_it(tmp_path: Path) -> None:
+def test_a_link_that_is_taken_is_left_alone(tmp_path: Path) -> None:
     link = tmp_path / "bus"
     link.symlink_to("/dev/pts/none")  # left behind by one that was killed
     with serve([1]) as served, EmulatedPort(served.bus, link):
-        with pytest.raises(ConfigError, match="which another emulator serves"):
+        with pytest.raises(ConfigError, match="which is taken"):
             EmulatedPort(served.bus, link)
         assert link.exists()
     assert list(tmp_path.iterdir()) == []

@@ -123,19 +123,6 @@ def test_present_is_actual_minus_offset(zero_steps: int, offset: int, direction:
     assert ask(bus, protocol.read(1, 56, 2)) == build(1, 0, ((actual - offset) % 4096).to_bytes(2, "little"))
 
 
-def test_a_servo_that_counts_turns_reports_negative_positions() -> None:
-    bus = EmulatedBus([EmulatedServo(1, zero_steps=20, settings={"min_angle_limit": 0, "max_angle_limit": 0})])
-    plant = bus.plant
-    assert isinstance(plant, FirstOrderPlant)
-    plant._angle[0] = -0.1
-    bus.clock.sleep(0.01)
-    bus.poll()
-    expected = 20 - round(0.1 / (2 * math.pi) * 4096)
-    assert expected < 0
-    assert bus.servo(1).present() == expected
-    assert ask(bus, protocol.read(1, 56, 2)) == build(1, 0, (0x8000 | -expected).to_bytes(2, "little"))
-
-
 def settle(bus: EmulatedBus, duration_s: float = 2.0) -> int:
     bus.clock.sleep(duration_s)
     bus.poll()

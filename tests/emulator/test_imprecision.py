@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from snake_gym.emulator.bus import EmulatedBus, FirstOrderPlant
 from snake_gym.emulator.pose import EmulatedPose
 from snake_gym.emulator.servo import EmulatedServo, Imprecision
+from snake_gym.hardware.robot.connection import EmulatedConfig
 from snake_gym.plugins import load_object
 from snake_gym.robot.catalogue import load_robot
 from tests.hardware.raw_driver import RawDriver
@@ -39,14 +41,17 @@ def test_a_late_servo_moves_so_much_later_and_only_then() -> None:
 
 
 def test_a_late_pose_is_where_the_robot_was() -> None:
-    now = [0.0]
-    pose = EmulatedPose(lambda: (2.0 * now[0], -now[0], 3.0 + now[0]), delay_s=0.25)
-    for k in range(11):
-        now[0] = 0.1 * k
-        seen = pose.read(now[0])
+    class Runaway(FirstOrderPlant):
+        def head_pose(self) -> tuple[float, float, float]:
+            return 2.0 * now, -now, 3.0 + now
+
+    now, bus = 0.0, EmulatedBus([EmulatedServo(1)], Runaway(1))
+    pose = EmulatedPose(bus, EmulatedConfig(pose_delay_s=0.25))
+    for now in 0.1 * np.arange(11):
+        seen = pose.read(now)
     assert seen.stamp_s == pytest.approx(0.75)
     np.testing.assert_allclose([*seen.xy_w, seen.angle], [1.5, -0.75, 3.75], atol=1e-9)
-    noisy = EmulatedPose(lambda: (0.0, 0.0, 0.0), position_noise_m=0.01, heading_noise_rad=0.1, seed=1)
+    noisy = EmulatedPose(EmulatedBus([EmulatedServo(1)]), EmulatedConfig(position_noise_m=0.01, heading_noise_rad=0.1))
     told = np.array([[*one.xy_w, one.angle] for one in (noisy.read(0.0) for _ in range(2000))])
     np.testing.assert_allclose(told.std(axis=0), [0.01, 0.01, 0.1], rtol=0.1)
 

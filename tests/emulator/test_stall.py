@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.hardware.programs import emulator
-from tests.hardware.raw_driver import REBOOT, WRITE, RawDriver
+from tests.hardware.raw_driver import WRITE, RawDriver
 from tests.hardware.rig import serve
 
 TORQUE, GOAL, TORQUE_LIMIT, LOCK, POSITION, LOAD, CURRENT = 40, 42, 48, 55, 56, 60, 69
@@ -65,22 +65,12 @@ def test_joints_stall_at_their_stops_and_where_links_run_into_each_other(tmp_pat
             lambda: max(range(1, 10), key=lambda one: raw.read(one, LOAD, 2) & 0x3FF),
             lambda one: raw.read(one, LOAD, 2) == 1000,
         )
-        assert abs(raw.read(stalls, POSITION, 2) - curled) > 100, "it pushes, and is not there"
+        assert abs(raw.read(stalls, POSITION, 2) - curled) > 60, "it pushes (all its torque from 65 steps on)"
         assert min(map(abs, robot.joint_angles_deg())) < 60.0
         for one in range(1, 10):
             raw.write(one, GOAL, straight, 2)
         for one in range(1, 10):
             raw.until(lambda one=one: raw.read(one, POSITION, 2), lambda at: abs(at - straight) < 20)
-
-
-def test_a_servo_that_is_told_to_restart_forgets_what_is_not_stored(wire: RawDriver) -> None:
-    wire.write(1, TORQUE_LIMIT, 300, 2)
-    wire.write(1, GOAL, 2100, 2)
-    wire.until(lambda: wire.read(1, POSITION, 2), lambda at: at == 2100)
-    wire.send(1, REBOOT)
-    wire.until(lambda: wire.read(1, TORQUE), lambda on: on == 0)
-    assert wire.read(1, TORQUE_LIMIT, 2) == 1000
-    assert wire.read(1, POSITION, 2) == 2100
 
 
 def test_codes_of_torque_enable(wire: RawDriver) -> None:

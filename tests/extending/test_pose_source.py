@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snake_gym.hardware.robot.connection import PoseConfig, make_pose
+from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig, make_pose
 from snake_gym.robot.presets import RESILIENT_SERVO
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +65,7 @@ def sensor() -> Iterator[Sensor]:
 
 def test_the_heading_is_the_sensor_s_and_grows_stale(folder: Path, sensor: Sensor) -> None:
     config = PoseConfig(kind="bno08x:Bno08x", arguments={"port": sensor.port})
-    source = make_pose(config, RESILIENT_SERVO)
+    source = make_pose(ConnectionConfig(pose=config), RESILIENT_SERVO)
     source.follow(JOINTS, JOINTS, 0.0)
     assert not source.read(0.0).valid and "no packet" in source.trouble
     for k, yaw_deg in enumerate((170.0, 179.0, -172.0)):  # across the seam, clockwise

@@ -161,7 +161,7 @@ def _steps(
             return record.stop_reason, 1
         if stop.tripped:  # the port's owner sees it first, unless the latch could not be written
             return f"emergency stop: {stop.reason}", 1
-        if record.complete:
+        if loop.course.complete:
             return DONE, 0
         if now - begun_s > config.time_limit_s - 0.5 * loop.spec.control_dt_s:
             return OUT_OF_TIME, 0

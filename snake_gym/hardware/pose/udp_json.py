@@ -6,8 +6,6 @@ World frame, head link's centre. For a spatial robot ``z_m`` may give its height
 the head's frame, as an inertial sensor has it; without them it is taken to lie level. ``stamp_s`` is optional and on
 the sender's clock: only its differences are used, to discard datagrams that come out of order. The pose is dated by its
 arrival.
-
-Only one sender counts, with one socket: poses from another address are ignored while those of the first are fresh.
 """
 
 from __future__ import annotations
@@ -71,13 +69,12 @@ class UdpJson(PoseSource):
         self.n_refused = 0
         """Number of datagrams without a pose, or out of order."""
         self._pose = NO_POSE
-        self._sender: tuple[str, int] | None = None
         self._sent_s = -math.inf
 
     @property
     def trouble(self) -> str:
         """Reason for a missing pose; empty: none."""
-        if self._sender is not None:
+        if self._pose is not NO_POSE:
             return ""
         if self.n_refused:
             return f"the {self.n_refused} datagrams on UDP {self._host}:{self.port} were no poses"
@@ -86,10 +83,10 @@ class UdpJson(PoseSource):
     def read(self, now_s: float) -> PoseSample:
         while self._socket is not None:
             try:
-                data, sender = self._socket.recvfrom(_LARGEST)
+                data = self._socket.recv(_LARGEST)
             except OSError:
                 break
-            self._take(data, sender, now_s)
+            self._take(data, now_s)
         return self._pose._replace(valid=now_s - self._pose.stamp_s <= self._stale_s)
 
     def close(self) -> None:
@@ -97,17 +94,13 @@ class UdpJson(PoseSource):
             self._socket.close()
             self._socket = None
 
-    def _take(self, data: bytes, sender: tuple[str, int], now_s: float) -> None:
+    def _take(self, data: bytes, now_s: float) -> None:
         try:
             content = Datagram.model_validate_json(data)
             pose = content.pose(now_s)
         except ValueError:
             self.n_refused += 1
             return
-        if sender != self._sender:
-            if now_s - self._pose.stamp_s <= self._stale_s:
-                return
-            self._sender, self._sent_s = sender, -math.inf
         if content.stamp_s is not None:
             if 0.0 <= self._sent_s - content.stamp_s < _CLOCK_SET_BACK_S:
                 self.n_refused += 1

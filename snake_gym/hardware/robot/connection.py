@@ -19,6 +19,7 @@ from pydantic import Field
 from snake_gym.config import ConfigError, Settings, choose
 from snake_gym.config.settings import Count, NonNegative, Positive, Share
 from snake_gym.hardware.bus.bus import BusPort
+from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.family import OUR_BUS, find_family
 from snake_gym.hardware.bus.servo_bus import ServoBus, wire_times
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
@@ -161,32 +162,34 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> 
     if config.period_s > spec.control_dt_s:
         expected = f"expected <= {spec.control_dt_s:g}, the control period of {spec.name}"
         raise ConfigError(f"connection.period_s is {config.period_s:g}; {expected}")
-    speed, stop = spec.joints("actuator.speed_limit_rad_s"), config.stop()
+    speed, stop, device = spec.joints("actuator.speed_limit_rad_s"), config.stop(), config.port
     robot: Any = None
     with contextlib.ExitStack() as opened:
         if config.port in EMULATED:  # the emulator is loaded for these ports alone
-            robot = import_module("snake_gym.emulator.robot").EmulatedRobot(config, spec, calibration)
-            opened.callback(robot.close)
-        pose = make_pose(config.pose, spec, robot)
+            clock = MonotonicClock() if config.port == "pty" else None
+            robot = import_module("snake_gym.emulator.robot").emulate(config, spec, calibration, clock)
+        if config.port == "pty":
+            terminal = opened.enter_context(import_module("snake_gym.emulator.port").EmulatedPort(robot))
+            device = terminal.port
+        pose = make_pose(config, spec, robot)
         opened.callback(pose.close)
         body: Body
         if config.port == "memory":
-            host, family = robot.bus.host_transport, calibration.family
-            bus = ServoBus(host(), config.baud, robot.bus.clock, reopen=host, family=family)
+            host, family = robot.host_transport, calibration.family
+            bus = ServoBus(host(), config.baud, robot.clock, reopen=host, family=family)
             body = ServoBody(bus, calibration, limits, config.period_s, speed, stop)
         else:
-            device = config.port if robot is None else robot.device
             port = BusPort(device, config.baud, calibration.family, config.latency_s)
             latch, priority = stop.latch, config.priority
             body = GuardedBody(port, calibration, limits, config.period_s, speed, latch, priority, config.heartbeat)
         opened.callback(body.close)
-        return Connected(body, pose, None if robot is None else robot.bus, opened.pop_all().close)
+        return Connected(body, pose, robot, opened.pop_all().close)
     raise AssertionError("the block above returns or raises")  # pragma: no cover
 
 
-def make_pose(config: PoseConfig, spec: ChainSpec, emulated: Any = None) -> PoseSource:
-    """Return the pose source that the settings name; ``emulated``: the robot that is emulated in this process."""
-    kind = config.kind
+def make_pose(connection: ConnectionConfig, spec: ChainSpec, emulated: Any = None) -> PoseSource:
+    """Return the pose source that the settings name; ``emulated``: the bus that is emulated in this process."""
+    config, kind = connection.pose, connection.pose.kind
     if ":" in kind:
         source: PoseSource = load_object(kind, "pose.kind")(spec, **config.arguments)
         return source
@@ -196,7 +199,8 @@ def make_pose(config: PoseConfig, spec: ChainSpec, emulated: Any = None) -> Pose
                 "pose.kind is 'truth', which only a robot that is emulated in this process tells; expected --pose and "
                 f"one of {', '.join(POSE_KINDS[1:])} (for a robot of `emulate`: --pose udp_json)"
             )
-        return emulated.pose()
+        truth: PoseSource = import_module("snake_gym.emulator.pose").EmulatedPose(emulated, connection.emulated)
+        return truth
     if kind == "udp_json":
         return UdpJson(config.host, config.udp_port, config.stale_s)
     if kind == "april_tags":

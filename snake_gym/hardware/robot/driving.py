@@ -12,7 +12,7 @@ from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.hardware.guard.body import BodySample
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.robot.robot_loop import RobotLoop
+from snake_gym.hardware.robot.robot_loop import MeasuredCourse, RobotLoop
 from snake_gym.hardware.robot.run_config import Plan, RunConfig, action_contract, plan_run, robot_of
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual
@@ -56,7 +56,7 @@ def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenG
     else:
         driven = _drive_gaits(config, robot, names, notes)
     action = ActionConfig(kind="residual", controller={"kind": robot.default_controller["kind"]})
-    contract = action_contract(action, robot, config.course)
+    contract = action_contract(action, robot, MeasuredCourse(config.course, robot, is_free=True))
     contract.decoder.controller = driven
     return Plan(ZeroResidual(contract.decoder.size), contract, "by hand", tuple(notes)), driven
 

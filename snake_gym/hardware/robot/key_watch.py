@@ -20,6 +20,8 @@ from typing import Any
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 
 STOP_KEYS = b" qQ"
+_LOOK_S = 0.05
+"""Longest wait for keys between two looks whether the watch ends."""
 
 
 class KeyWatch:
@@ -31,8 +33,8 @@ class KeyWatch:
         self._before: list[Any] | None = None
 
     def __enter__(self) -> KeyWatch:
-        self._wake, self._woken = os.pipe()
-        self._thread = threading.Thread(target=self._run, args=(self._wake,), name="keys", daemon=True)
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(self._ends,), name="keys", daemon=True)
         # No terminal (a pipe, a file, a service): keys are read all the same until there are no more.
         with contextlib.suppress(termios.error, OSError, ValueError):
             self._before = termios.tcgetattr(self._source)
@@ -41,9 +43,8 @@ class KeyWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._woken)
+        self._ends.set()
         self._thread.join(1.0)
-        os.close(self._wake)
         if self._before is not None:
             with contextlib.suppress(termios.error, OSError):
                 termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
@@ -58,16 +59,16 @@ class KeyWatch:
         finally:
             self.__enter__()
 
-    def _run(self, wake: int) -> None:
-        while True:
+    def _run(self, ends: threading.Event) -> None:
+        while not ends.is_set():
             try:
-                readable, _, _ = select.select([self._source, wake], [], [])
-                keys = b"" if wake in readable else os.read(self._source, 64)
+                readable, _, _ = select.select([self._source], [], [], _LOOK_S)
+                keys = os.read(self._source, 64) if readable else None
             except (OSError, ValueError):
                 return
-            if not keys:
+            if keys == b"":  # no more will come
                 return
-            if any(key in STOP_KEYS for key in keys):
+            if keys and any(key in STOP_KEYS for key in keys):
                 self._stop.trip("a key was pressed")
 
 

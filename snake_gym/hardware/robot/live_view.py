@@ -44,7 +44,7 @@ class Timing:
 
     def percentile(self, share: float) -> float:
         """Return the deviation from the requested period [s] that ``share`` per cent of the cycles do not exceed."""
-        return float(np.percentile(np.array(self._off), share)) if self._off else 0.0
+        return float(np.percentile(self._off, share)) if self._off else 0.0
 
     def summary(self) -> dict[str, float]:
         """Return the figures for the log's last line."""

@@ -17,10 +17,7 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config import ConfigError, Settings, build, to_dict
-from snake_gym.hardware.robot.robot_loop import Contract, CourseConfig, MeasuredCourse
-from snake_gym.hardware.robot.run_config import action_contract
-from snake_gym.interface.actions import ActionConfig
-from snake_gym.interface.observations import ObservationConfig
+from snake_gym.hardware.robot.robot_loop import CourseConfig, MeasuredCourse
 from snake_gym.interface.policy_file import FilePolicy
 from snake_gym.obstacles.ray_casting import cast_rays
 from snake_gym.physics.state import ChainState
@@ -71,18 +68,20 @@ def task_settings(task: Mapping[str, Any], spec: Any, time_limit_s: float, polic
 
 
 class MeasuredTask(MeasuredCourse):
-    """One task for one real robot; ``rng`` draws its paths and commands."""
+    """One task for one real robot."""
 
-    def __init__(self, config: EnvConfig, spec: Any, rng: np.random.Generator | None = None) -> None:
+    def __init__(self, config: EnvConfig, spec: Any) -> None:
         self.task = config.make_task(spec, 1)
         super().__init__(CourseConfig(tracked_point=self.task.tracked_point), spec)
-        self.rng = np.random.default_rng() if rng is None else rng
-        self.env_config = config
+        self.env_config, self.weights = config, dict(self.task.weights)
         scan = getattr(config, "range_scan", None)
         self.scan = None if self.task.obstacles is None else scan
-        self.columns = (*self.task.columns, *(() if self.scan is None else ("range",)))
-        self.terms: dict[str, float] = dict.fromkeys(self.task.weights, 0.0)
-        """Reward terms of the last step, before their weights."""
+        self.columns, self.layout_settings = self.task.columns, {"task_columns": self.task.columns}
+        self.holds_speed = self.task.commands_speed
+        if self.scan is not None:
+            self.columns = (*self.columns, "range")
+            self.layout_settings |= {"n_beams": self.scan.n_beams, "max_range_m": self.scan.max_range_m}
+        self.terms = dict.fromkeys(self.weights, 0.0)
         self._origin: FloatArray = np.zeros(2)
         self._done = False
         self._steps = 0
@@ -91,21 +90,13 @@ class MeasuredTask(MeasuredCourse):
     def complete(self) -> bool:
         return self._done
 
-    def contract(self, action: ActionConfig, observation: ObservationConfig | None) -> Contract:
-        """Return action, observation and robot of the task, without a policy file. Raises ConfigError."""
-        scan = {} if self.scan is None else {"n_beams": self.scan.n_beams, "max_range_m": self.scan.max_range_m}
-        return action_contract(
-            action, self._spec, self.config, observation, self.task.commands_speed, task_columns=self.task.columns,
-            **scan,
-        )  # fmt: skip
-
     def begin(self, measurement: Measurement, targets: Sequence[Sequence[float]] | None = None) -> None:
         """Lay the task out from where the robot lies."""
         if targets is not None:
             raise ConfigError("reset got targets; expected none: the task says where to go")
         task, row = self.task, np.zeros(1, np.int64)
         heading = mean_angle(measurement)
-        u = self.rng.uniform(size=(1, task.n_random))
+        u = (self.rng or np.random.default_rng()).uniform(size=(1, task.n_random))
         start = begin_episodes(task, NewEpisodes(row, self.env_config, measurement.joint_angle, heading, u))
         turned = math.remainder(float(start.head_angle[0] - measurement.head_angle[0]), 2.0 * math.pi)
         if abs(turned) > _TURNED_RAD:
@@ -116,7 +107,7 @@ class MeasuredTask(MeasuredCourse):
         self._origin = self._point(measurement) - start.point_xy[0]
         self._last_xy = start.point_xy[0].copy()
         self._done, self._steps, self.index, self.progress_m = False, 0, 0, 0.0
-        self.terms = dict.fromkeys(task.weights, 0.0)
+        self.terms = dict.fromkeys(self.weights, 0.0)
         task.update_goal(start.point_xy, slice(None))
 
     def localise(self, measurement: Measurement) -> Measurement:
@@ -134,11 +125,11 @@ class MeasuredTask(MeasuredCourse):
     def goal(self) -> Goal:
         return self.task.goal()
 
-    def advance(self, measurement: Measurement, action: FloatArray) -> tuple[float, bool]:
+    def advance(self, measurement: Measurement, action: FloatArray) -> None:
         self._steps += 1
-        self.terms = dict.fromkeys(self.task.weights, 0.0)
+        self.terms = dict.fromkeys(self.weights, 0.0)
         if self._done or not measurement.pose_valid[0]:
-            return 0.0, False
+            return
         point, state = tracked_point(self._spec, measurement, self.task.tracked_point), self._state(measurement)
         before = point if self._last_xy is None else self._last_xy[None]
         live = np.ones(1, bool)
@@ -146,14 +137,10 @@ class MeasuredTask(MeasuredCourse):
         self.task.update_goal(point, slice(None))
         self.terms = {name: float(values[0]) for name, values in terms.items()}
         self._last_xy, self._done = point[0].copy(), bool(complete[0])
-        reached = int(self.task.index[0]) - self.index
-        made = float(self.task.record["progress_m"][0]) - self.progress_m
-        self.index, self.progress_m = self.index + reached, self.progress_m + made
-        return made, reached > 0
+        self.index, self.progress_m = int(self.task.index[0]), float(self.task.record["progress_m"][0])
 
     def infos(self) -> dict[str, Any]:
-        """Return the task's own numbers of the episode."""
-        return {name: values[0].item() for name, values in self.task.record.items()}
+        return {"targets_reached": self.index} | {name: values[0].item() for name, values in self.task.record.items()}
 
     def _state(self, measurement: Measurement) -> Any:
         """Return the robot's state as measured; nothing that it cannot feel."""

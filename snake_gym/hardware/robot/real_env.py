@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import Settings, apply_keywords
+from snake_gym.config import apply_keywords
 from snake_gym.config.errors import check_options
 from snake_gym.hardware.robot.measured_task import MeasuredTask, task_settings
-from snake_gym.hardware.robot.robot_loop import Contract, StepRecord
+from snake_gym.hardware.robot.robot_loop import Contract, MeasuredCourse, RealRewardConfig, StepRecord
 from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, file_contract, open_loop
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import BOUND, ObservationConfig
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.robot.catalogue import load_any_robot
-
-
-class RealRewardConfig(Settings):
-    """Weights of the reward terms, which are computed from measurements; as in Waypoints."""
-
-    progress: float = 10.0
-    """Reward per metre towards the current target."""
-    target: float = 2.0
-    """Reward per target reached."""
-    effort: float = -0.01
-    """Reward per unit of squared action, summed over the action's entries."""
 
 
 class RealConfig(LoopSettings, kw_only=True):
@@ -105,8 +94,8 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         if render_mode is not None:
             raise ValueError(f"render_mode is {render_mode!r}; expected None: the robot can be looked at")
         self.config = apply_keywords(RealConfig, config, settings, "env")
-        self.task, contract = plan_task(self.config)
-        self.loop, connected = open_loop(contract, self.config, self.task)
+        contract, course = plan_task(self.config)
+        self.loop, connected = open_loop(contract, self.config, course)
         self._close = connected.close
         self.robot_spec = self.loop.spec
         self.n_steps = max(1, round(self.config.time_limit_s / self.robot_spec.control_dt_s))
@@ -120,8 +109,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         """Begin an episode at the robot's present place. Raises BringUpError if it may not move."""
         targets = check_options(options, ("targets",)).get("targets")
         super().reset(seed=seed)
-        if self.task is not None:
-            self.task.rng = self.np_random
+        self.loop.course.rng = self.np_random
         course = self.config.course if targets is None else replace(self.config.course, targets=targets)
         obs = self.loop.reset(None if targets is None else course.targets)
         return obs, {"progress_m": 0.0, "targets_reached": 0}
@@ -129,32 +117,23 @@ class RealSnakeEnv(gym.Env[Any, Any]):
     def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Run one control period, in real time."""
         record = self.loop.step(np.asarray(action))
-        weights: Mapping[str, float]
-        if self.task is None:
-            effort, weights = float((self.loop.action**2).sum()), asdict(self.config.reward)
-            terms = {"progress": record.progress_m, "target": float(record.reached), "effort": effort}
-        else:
-            terms, weights = self.task.terms, self.task.task.weights
-        weighted = {name: weights[name] * value for name, value in terms.items()}
-        truncated = not record.complete and (self.loop.step_count >= self.n_steps or record.stop_reason is not None)
+        course = self.loop.course
+        weighted = {name: course.weights[name] * value for name, value in course.terms.items()}
+        truncated = not course.complete and (self.loop.step_count >= self.n_steps or record.stop_reason is not None)
         if record.stop_reason is not None:  # for a learner that looks at no info
             warnings.warn(f"the robot is limp, and the episode cut short: {record.stop_reason}", stacklevel=2)
         info = self._info(record)
-        for name, value in terms.items():
+        for name, value in course.terms.items():
             info |= {"reward_raw/" + name: value, "reward/" + name: weighted[name]}
-        return record.observation, float(sum(weighted.values())), record.complete, truncated, info
+        return record.observation, float(sum(weighted.values())), course.complete, truncated, info
 
     def close(self) -> None:
         """Switch the torque off and free the port; may be called twice."""
         self._close()
 
     def _info(self, record: StepRecord) -> dict[str, Any]:
-        course = self.loop.course
         return {
-            **({} if self.task is None else self.task.infos()),
-            "progress_m": course.progress_m,
-            "targets_reached": course.index,
-            "is_success": course.complete if self.task is None else self.task.infos()["is_success"],
+            **self.loop.course.infos(),
             "executed_reference_rad": record.body.reference,
             "wanted_reference_rad": record.wanted,
             "clamped": record.body.clamped,
@@ -169,20 +148,17 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         }
 
 
-def plan_task(config: RealConfig) -> tuple[MeasuredTask | None, Contract]:
-    """Return the task of the settings, None for a course of targets, and its contract. Raises ConfigError."""
+def plan_task(config: RealConfig) -> tuple[Contract, MeasuredCourse]:
+    """Return the contract of the settings, and their task or course of targets. Raises ConfigError."""
     policy = None if config.policy is None else load_policy(config.policy, config.robot)
     if config.robot is None and policy is not None:
         spec: Any = policy.spec
     else:
         spec = load_any_robot("resilient_servo" if config.robot is None else config.robot)
-    task = None
-    if config.task is not None:
-        task = MeasuredTask(task_settings(config.task, spec, config.time_limit_s, policy), spec)
+    if config.task is None:
+        course = MeasuredCourse(config.course, spec, reward=config.reward)
+    else:
+        course = MeasuredTask(task_settings(config.task, spec, config.time_limit_s, policy), spec)
     if policy is not None:
-        point = (config.course if task is None else task.config).tracked_point
-        return task, file_contract(policy, config.robot, point)
-    action = config.action or ActionConfig()
-    if task is not None:
-        return task, task.contract(action, config.observation)
-    return None, action_contract(action, spec, config.course, config.observation)
+        return file_contract(policy, config.robot, course.config.tracked_point), course
+    return action_contract(config.action or ActionConfig(), spec, course, config.observation), course

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,6 +37,17 @@ _LATE_SHARE = 0.5
 """Lateness of a tick at which a new grid begins, as a share of the period."""
 
 
+class RealRewardConfig(Settings):
+    """Weights of the reward terms, which are computed from measurements; as in Waypoints."""
+
+    progress: float = 10.0
+    """Reward per metre towards the current target."""
+    target: float = 2.0
+    """Reward per target reached."""
+    effort: float = -0.01
+    """Reward per unit of squared action, summed over the action's entries."""
+
+
 class CourseConfig(Settings):
     """Targets of the robot."""
 
@@ -55,9 +67,20 @@ class MeasuredCourse:
 
     columns: tuple[str, ...] = ()
     """Observation columns of the task alone."""
+    holds_speed = False
+    """True if the task commands a speed, which gaits hold."""
+    rng: np.random.Generator | None = None
+    """Generator of what an episode draws."""
 
-    def __init__(self, config: CourseConfig, spec: Any, is_free: bool = False) -> None:
+    def __init__(
+        self, config: CourseConfig, spec: Any, is_free: bool = False, reward: RealRewardConfig | None = None
+    ) -> None:
         self.config = config
+        self.layout_settings: dict[str, Any] = {}
+        """Further arguments of the ``ObservationLayout``."""
+        self.weights: dict[str, float] = asdict(reward or RealRewardConfig())
+        self.terms: dict[str, float] = dict.fromkeys(self.weights, 0.0)
+        """Reward terms of the last step, before their weights."""
         self._spec = spec
         self.targets_xy: FloatArray = np.array(() if is_free else config.targets, dtype=np.float64).reshape(-1, 2)
         self.index = 0
@@ -97,10 +120,15 @@ class MeasuredCourse:
         current = min(self.index, len(self.targets_xy) - 1)
         return Goal(self.targets_xy[current][None].copy(), np.array([not self.complete]))
 
-    def advance(self, measurement: Measurement, action: FloatArray) -> tuple[float, bool]:
-        """Return the progress of one step [m] towards the target, and True if it was reached; ``action`` (1, A)."""
+    def infos(self) -> dict[str, Any]:
+        """Return the numbers of the episode."""
+        return {"progress_m": self.progress_m, "targets_reached": self.index, "is_success": self.complete}
+
+    def advance(self, measurement: Measurement, action: FloatArray) -> None:
+        """Score one step with ``action`` (1, A)."""
+        self.terms = {"progress": 0.0, "target": 0.0, "effort": float((action**2).sum())}
         if self.complete or not measurement.pose_valid[0]:
-            return 0.0, False
+            return
         here = self._point(measurement)
         before, self._last_xy = here if self._last_xy is None else self._last_xy, here
         self._start_xy = before if self._start_xy is None else self._start_xy
@@ -112,7 +140,7 @@ class MeasuredCourse:
         self.progress_m += made
         reached = not is_free and distance <= self.config.radius_m
         self.index += int(reached)
-        return made, reached
+        self.terms |= {"progress": made, "target": float(reached)}
 
     def _point(self, measurement: Measurement) -> FloatArray:
         return tracked_point(self._spec, measurement, self.config.tracked_point)[0].copy()
@@ -132,9 +160,6 @@ class StepRecord(NamedTuple):
 
     observation: NDArray[np.float32]
     """(D,) observation after the step."""
-    progress_m: float
-    reached: bool
-    complete: bool
     stop_reason: str | None
     """Reason why the robot has stopped for good; None: it goes on."""
     wanted: FloatArray
@@ -228,11 +253,10 @@ class RobotLoop:
         self.step_count += 1
         self.observer.advance(self.measurement)
         now = self.body.clock.now()
-        progress, reached = self.course.advance(self.measurement, self.action)
+        self.course.advance(self.measurement, self.action)
         return StepRecord(
-            self._observe(self.measurement), progress, reached, self.course.complete, self.body.stop_reason,
-            self.reference[0].copy(), sample, self._pose, now - sample.stamp_s, now - self._pose.stamp_s, late_s, held,
-            tuple(self.body.news()),
+            self._observe(self.measurement), self.body.stop_reason, self.reference[0].copy(), sample, self._pose,
+            now - sample.stamp_s, now - self._pose.stamp_s, late_s, held, tuple(self.body.news()),
         )  # fmt: skip
 
     def _wait_for_pose(self, sample: BodySample) -> BodySample:

@@ -37,8 +37,6 @@ from snake_gym.robot.catalogue import load_any_robot
 from snake_gym.robot.difference import robot_note
 
 _TASK = "SnakeGym/Waypoints-v0"
-_SOURCES = {"kind", "tuned", "file"}
-"""Keys that name the source of a controller's settings."""
 _NO_SENSOR = ("failed", "contact_force", "range")
 """Columns of sensors that a real robot does not have."""
 
@@ -86,31 +84,23 @@ def robot_of(config: RunConfig) -> Any:
 
 def plan_run(config: RunConfig) -> Plan:
     """Load the policy that the settings name. Raises ConfigError."""
-    policy, controller = config.policy, config.controller
-    names = f"a name in `snake-gym list policies`, or one of {', '.join(CONTROLLERS)}"
-    expected = f"expected a policy file, a tuned YAML file, {names}"
-    if policy is None and not controller:
-        raise ConfigError(f"policy is missing; {expected}")
-    if policy is None:
-        return _plan_controller(config, controller)
-    if find_policy_file(policy) is not None:
+    policy, source = config.policy, dict[str, str]()
+    if policy is not None and find_policy_file(policy) is not None:
         loaded = load_policy(policy, None if config.robot is None else load_any_robot(config.robot))
         contract = file_contract(loaded, config.robot, config.course.tracked_point)
         notes = robot_note(loaded.spec, contract.robot), _task_note("trained", loaded.contract.env.id)
         return Plan(loaded, contract, loaded.name, tuple(filter(None, notes)))
-    is_name, is_file = policy in CONTROLLERS, policy.endswith((".yaml", ".yml"))
-    sources = sorted(_SOURCES & controller.keys())
-    if sources and (is_name or is_file):
-        source = sources[0]
-        raise ConfigError(f"policy is {policy!r}, and controller.{source} {controller[source]!r}; expected one of them")
-    if is_name:
-        source = "tuned" if _is_tuned(policy, robot_of(config)) else "kind"
-        return _plan_controller(config, {source: policy, **controller})
-    if is_file:
-        return _plan_controller(config, {"file": policy, **controller})
-    if os.sep in policy or os.path.exists(policy):
+    if policy in CONTROLLERS:
+        source = {"tuned" if _is_tuned(policy, robot_of(config)) else "kind": policy}
+    elif policy is not None and policy.endswith((".yaml", ".yml")):
+        source = {"file": policy}
+    elif policy is not None and (os.sep in policy or os.path.exists(policy)):
         raise ConfigError(f"policy: {describe_missing(policy)}")
-    raise ConfigError(f"policy is {policy!r}; {expected}{hint(policy, [*CONTROLLERS, *shipped_policies()])}")
+    elif policy is not None or not config.controller:
+        names = f"a name in `snake-gym list policies`, or one of {', '.join(CONTROLLERS)}"
+        nearest = "" if policy is None else hint(policy, [*CONTROLLERS, *shipped_policies()])
+        raise ConfigError(f"policy is {policy!r}; expected a policy file, a tuned YAML file, {names}{nearest}")
+    return _plan_controller(config, {**config.controller, **source})
 
 
 def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
@@ -123,7 +113,8 @@ def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
         notes = tuning.robot_note(robot), _task_note("tuned", tuning.env_id)
     elif "kind" in controller:
         notes = (f"{kind} plays without settings tuned for {robot.name} ({tuned_file(robot.name, kind)})",)
-    contract = action_contract(build(ActionConfig, controller_action(settings), "action"), robot, config.course)
+    action = build(ActionConfig, controller_action(settings), "action")
+    contract = action_contract(action, robot, MeasuredCourse(config.course, robot))
     return Plan(ZeroResidual(contract.decoder.size), contract, config.policy or kind, tuple(filter(None, notes)))
 
 
@@ -150,27 +141,18 @@ def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, tracke
 
 
 def action_contract(
-    action: ActionConfig,
-    robot: Any,
-    course: CourseConfig,
-    observation: ObservationConfig | None = None,
-    holds_speed: bool = False,
-    **seen: Any,
+    action: ActionConfig, robot: Any, course: MeasuredCourse, observation: ObservationConfig | None = None
 ) -> Contract:
-    """Return the contract of an action without policy file, with its observation.
-
-    ``holds_speed``: the task commands a speed, which gaits hold; ``seen``: further arguments of ``ObservationLayout``.
-    Raises ConfigError.
-    """
-    decoder, shown = ActionDecoder(action, robot, holds_speed), observation or ObservationConfig()
+    """Return the contract of an action without policy file, with its observation. Raises ConfigError."""
+    decoder, shown = ActionDecoder(action, robot, course.holds_speed), observation or ObservationConfig()
     if shown.privileged:
         raise ConfigError(
             f"observation.privileged is [{', '.join(shown.privileged)}]; expected none: nobody knows the truth about a "
             "real robot"
         )
     layout = ObservationLayout(
-        robot, decoder.size, decoder.has_phase, course.tracked_point, columns=shown.columns, history=shown.history,
-        controller_signals=decoder.signal_names, **seen,
+        robot, decoder.size, decoder.has_phase, course.config.tracked_point, columns=shown.columns,
+        history=shown.history, controller_signals=decoder.signal_names, **course.layout_settings,
     )  # fmt: skip
     return Contract(decoder, layout, robot)
 

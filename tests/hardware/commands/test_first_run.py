@@ -106,7 +106,7 @@ def test_the_example_settings_are_valid() -> None:
         spec = robot_of(config)
         assert spec.n_links == (29 if path.stem == "snake_robot_iii" else 10)
         if config.connection.pose.kind == "april_tags":
-            make_pose(config.connection.pose, spec).close()
+            make_pose(config.connection, spec).close()
 
 
 def test_the_tags_of_the_example_are_printed_and_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ from snake_gym.hardware.commands.options import ending_by_signal
 from snake_gym.hardware.guard import emergency_stop
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.robot.key_watch import KeyWatch
-from tests.hardware.programs import ROOT, first_line, launch, press, settings
+from tests.hardware.programs import ROOT, first_line, launch, press
 from tests.hardware.rig import ending, torque_on, wait_until
 
 
@@ -212,17 +212,3 @@ def test_keys_are_not_taken_from_a_question(tmp_path: Path) -> None:
     finally:
         os.close(ours)
         os.close(theirs)
-
-
-def test_estop_waits_for_the_guard_of_a_run(
-    port: EmulatedPort, tmp_path: Path, latch: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    process = launch("run", "cc", *settings(tmp_path, port), "--targets", "9,0", "--log", "none")
-    with ending(process):
-        first_line(process.stdout, "0.")
-        assert main(["estop", "--latch", latch]) == 0
-        assert not any(torque_on(port))
-        out, _ = process.communicate(timeout=30)
-    assert "emergency stop: the command estop" in out
-    told = capsys.readouterr().out
-    assert "torque is off in all servos" in told and str(process.pid) not in told, "the guard has the port"

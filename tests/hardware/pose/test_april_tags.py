@@ -7,15 +7,13 @@ import re
 import time
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError, build, dump_yaml
-from snake_gym.hardware.pose.april_tags import CameraConfig, CameraPose, FloorTag, HeadTag, TagReader, load_camera
+from snake_gym.config import ConfigError, build
+from snake_gym.hardware.pose.april_tags import CameraConfig, CameraPose, FloorTag, HeadTag, TagReader
 from snake_gym.hardware.pose.source import PoseSample
 from tests.hardware.pose.rendered_floor import Lens, render, spoil
 
@@ -125,15 +123,6 @@ def test_a_camera_that_loses_the_tag_and_fails_makes_the_pose_invalid_and_comes_
         assert pose.n_failures == 3
         assert [screen.released for screen in (first, *after)] == [True, True, True, False]
     assert after[-1].released
-
-
-def test_a_video_is_read_like_a_camera(tmp_path: Path) -> None:
-    for k in range(3):
-        cv2.imwrite(str(tmp_path / f"{k:02d}.png"), render(configured(ABOVE), ABOVE, *PLACES[1]))
-    config = replace(configured(ABOVE), camera=f"{tmp_path}/%02d.png")
-    dump_yaml(config, tmp_path / "camera.yaml")
-    with closing(CameraPose(load_camera(tmp_path / "camera.yaml"), 5.0)) as pose:
-        np.testing.assert_allclose(wait_for(pose, True).xy_w, PLACES[1][0], atol=MAX_M)
 
 
 @pytest.mark.parametrize(

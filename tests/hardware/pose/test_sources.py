@@ -69,11 +69,9 @@ def udp() -> Iterator[UdpJson]:
 
 
 @pytest.fixture
-def senders() -> Iterator[list[socket.socket]]:
-    both = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
-    yield both
-    for one in both:
-        one.close()
+def sender() -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        yield made
 
 
 def send(sender: socket.socket, source: UdpJson, *datagrams: bytes) -> None:
@@ -86,29 +84,19 @@ def told(**changes: object) -> bytes:
     return json.dumps({"x_m": 1.0, "y_m": 2.0, "angle_rad": 0.5, **changes}).encode()
 
 
-def test_a_pose_from_the_network_is_taken_and_grows_stale(udp: UdpJson, senders: list[socket.socket]) -> None:
+def test_a_pose_from_the_network_is_taken_and_grows_stale(udp: UdpJson, sender: socket.socket) -> None:
     assert not udp.read(0.0).valid
-    send(senders[0], udp, told())
+    assert udp.trouble == f"nothing arrives on UDP 127.0.0.1:{udp.port}"
+    with pytest.raises(ConfigError, match="cannot listen there: Address already in use"):
+        UdpJson(port=udp.port)
+    send(sender, udp, told())
     pose = udp.read(10.0)
     assert pose.valid
     np.testing.assert_array_equal(pose.xy_w, [1.0, 2.0])
     assert udp.read(10.4).valid
     assert not udp.read(10.6).valid
-    send(senders[0], udp, told(x_m=3.0, stamp_s=7.0), told(x_m=9.0, stamp_s=6.9))
+    send(sender, udp, told(x_m=3.0, stamp_s=7.0), told(x_m=9.0, stamp_s=6.9))
     assert udp.read(11.0).xy_w[0] == 3.0  # the one that was overtaken is thrown away
-
-
-def test_two_senders_are_not_mixed(udp: UdpJson, senders: list[socket.socket]) -> None:
-    assert udp.trouble == f"nothing arrives on UDP 127.0.0.1:{udp.port}"
-    for k in range(3):
-        send(senders[0], udp, told(x_m=float(k), stamp_s=100.0 + k))
-        send(senders[1], udp, told(x_m=50.0, stamp_s=200.0))
-        assert udp.read(0.1 * k).xy_w[0] == k
-    send(senders[1], udp, told(x_m=50.0, stamp_s=99.0))  # the first has gone silent; another clock
-    assert udp.read(1.0).xy_w[0] == 50.0
-    assert udp.trouble == ""
-    with pytest.raises(ConfigError, match="cannot listen there: Address already in use"):
-        UdpJson(port=udp.port)
 
 
 JUNK = [
@@ -117,11 +105,11 @@ JUNK = [
 ]  # fmt: skip
 
 
-def test_junk_from_the_network_is_counted_and_changes_nothing(udp: UdpJson, senders: list[socket.socket]) -> None:
-    send(senders[0], udp, *JUNK)
+def test_junk_from_the_network_is_counted_and_changes_nothing(udp: UdpJson, sender: socket.socket) -> None:
+    send(sender, udp, *JUNK)
     assert not udp.read(0.0).valid
     assert udp.trouble == f"the {len(JUNK)} datagrams on UDP 127.0.0.1:{udp.port} were no poses"
-    send(senders[0], udp, told(z_m=0.1, up=[0, 3, 4]), *JUNK)
+    send(sender, udp, told(z_m=0.1, up=[0, 3, 4]), *JUNK)
     pose = udp.read(1.0)
     assert pose.valid and udp.n_refused == 2 * len(JUNK)
     np.testing.assert_array_equal(pose.xy_w, [1.0, 2.0])

@@ -21,7 +21,7 @@ from snake_gym.robot.presets import RESILIENT_SERVO
 
 def test_the_truth_of_another_process_is_refused_with_the_kinds_that_there_are() -> None:
     with pytest.raises(ConfigError, match=r"one of dead_reckoning, .* \(for a robot of `emulate`: --pose udp"):
-        make_pose(PoseConfig(), RESILIENT_SERVO)
+        make_pose(ConnectionConfig(), RESILIENT_SERVO)
 
 
 def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> None:
@@ -79,14 +79,13 @@ def test_progress_and_targets_follow_the_measured_head() -> None:
     assert np.isnan(course.distance_m)
     course.begin(at(0.0, 0.0))
     assert course.distance_m == pytest.approx(1.0)
-    assert course.advance(at(0.5, 0.0), ACTION) == (pytest.approx(0.5), False)
-    assert course.advance(at(0.5, 0.0, valid=False), ACTION) == (0.0, False)
-    made, reached = course.advance(at(0.95, 0.0), ACTION)
-    assert (round(made, 9), reached) == (0.45, True)
+    for place, made, reached in ((at(0.5, 0.0), 0.5, 0), (at(0.5, 0.0, valid=False), 0.0, 0), (at(0.95, 0.0), 0.45, 1)):
+        course.advance(place, ACTION)
+        assert course.terms == {"progress": pytest.approx(made), "target": reached, "effort": 0.0}
     np.testing.assert_array_equal(course.goal().target_xy_w, [[1.0, 1.0]])
     assert course.distance_m == pytest.approx(np.hypot(0.05, 1.0))
     course.advance(at(1.0, 0.95), ACTION)
     assert course.complete
     assert not course.goal().active[0]
-    assert course.advance(at(3.0, 3.0), ACTION) == (0.0, False)
+    course.advance(at(3.0, 3.0), ACTION)
     assert course.progress_m == pytest.approx(0.95 + np.hypot(0.05, 1.0) - 0.05)

@@ -39,7 +39,7 @@ def step(stamp_s: float, news: tuple[str, ...] = (), valid: bool = True) -> Step
     pose = PoseSample(np.array([stamp_s, 2.0]), 0.5, stamp_s - 0.01, valid)
     body = sample(stamp_s)
     nothing = np.zeros(3, np.float32)
-    return StepRecord(nothing, 0.1, False, False, None, body.reference, body, pose, 0.0, 0.0, 0.001, False, news)
+    return StepRecord(nothing, None, body.reference, body, pose, 0.0, 0.0, 0.001, False, news)
 
 
 def write(path: Path, n: int = 5, close: bool = True) -> RecordWriter:
