@@ -124,7 +124,7 @@ class BusPort(NamedTuple):
     def of(cls, data: dict[str, Any]) -> BusPort:
         """Return the port in ``data``, its family known by name from then on."""
         family = register_servo_family(build(ServoFamily, data["family"]))
-        return cls(data["device"], data["baud"], family, data["latency_s"])
+        return cls(data["device"], data["baud"], family, data.get("latency_s"))
 
 
 def say_twins(servo_id: int) -> str:

@@ -30,7 +30,7 @@ from snake_gym.hardware.bus.bus import (
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import GOAL, READING, Register, ServoError, ServoFamily
 from snake_gym.hardware.bus.feetech import FEETECH
-from snake_gym.hardware.bus.line import RETURN_DELAY_S, Answers, Line
+from snake_gym.hardware.bus.line import LEAST_WAIT_S, RETURN_DELAY_S, Answers, Line
 from snake_gym.hardware.bus.protocol import (
     BROADCAST_ID,
     MAX_ID,
@@ -240,6 +240,8 @@ class ServoBus:
         in_time = askable[:n_asked]
         left_out = {i: NO_ANSWER if i not in askable else NO_TIME for i in asked if i not in in_time}
         if not in_time:
+            if not askable:  # an answer of every length is overdue: only time helps
+                self.clock.sleep(min(LEAST_WAIT_S, deadline_s - now))
             return Answers({}, left_out)
         request = read(in_time[0], address, length) if n_asked == 1 else sync_read(in_time, address, length)
         # If no time is left for another attempt, all of it goes into waiting for this one.
