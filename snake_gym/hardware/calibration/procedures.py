@@ -74,19 +74,7 @@ def change_id(bus: Bus, old: int, new: int) -> None:
         raise ProcedureError(f"no servo answers as {old}; look at power and cable")
     if info.ambiguous:
         raise ProcedureError(say_twins(old))
-    _let_go(bus, old, "its id was not changed")
-    holder = old
-    try:
-        if not set_lock(bus, old, False):
-            raise ProcedureError(f"servo {old} does not unlock its memory; its id was not changed")
-        if bus.write_register(old, "id", new) and bus.ping(new) is not None:
-            holder = new
-    finally:
-        locked = set_lock(bus, holder, True)
-    if holder == old:
-        raise ProcedureError(f"servo {old} does not take the id {new}")
-    if not locked:
-        raise ProcedureError(f"servo {new} has its id but does not lock its memory again; try once more")
+    set_register(bus, old, "id", new)
     if bus.ping(old) is not None:
         raise ProcedureError(f"a second servo answers as {old}; both had that id: connect them one by one")
 
@@ -104,15 +92,17 @@ def set_register(bus: Bus, servo_id: int, name: str, value: int) -> None:
     is_stored = bus.family.register(name).address < bus.family.eeprom_end
     if is_stored and not set_lock(bus, servo_id, False):
         raise ProcedureError(f"servo {servo_id} does not unlock its memory; {name} was not written")
+    holder = servo_id
     try:
-        bus.write_register(servo_id, name, value)
+        if bus.write_register(servo_id, name, value) and name == "id":
+            holder = value
     finally:
-        is_locked = not is_stored or set_lock(bus, servo_id, True)
-    held = _all_of(bus.read_block([servo_id], name).values)[servo_id][name]
+        is_locked = not is_stored or set_lock(bus, holder, True)
+    held = _all_of(bus.read_block([holder], name).values)[holder][name]
     if held != value:
         raise ProcedureError(f"servo {servo_id} holds {held} in {name} after {value} was written")
     if not is_locked:
-        raise ProcedureError(f"servo {servo_id} holds {value} in {name} but does not lock its memory; try once more")
+        raise ProcedureError(f"servo {holder} holds {value} in {name} but does not lock its memory; try once more")
 
 
 def read_positions(bus: Servos, ids: Sequence[int]) -> dict[int, int]:

@@ -45,8 +45,8 @@ class BodySample(NamedTuple):
     def of(cls, message: Sequence[Any]) -> BodySample:
         """Return the sample that was sent in a message of the guard."""
         *own, health = message
-        arrays = (np.array(one) if isinstance(one, list) else one for one in own)
-        return cls(*arrays, ServoHealth(*map(np.array, health)))
+        columns = [np.array(one) if isinstance(one, list) else one for one in own]
+        return cls._make([*columns, ServoHealth(*map(np.array, health))])
 
 
 class ServoReadings:

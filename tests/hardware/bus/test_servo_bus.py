@@ -203,16 +203,6 @@ def test_late_answers_are_not_taken_for_the_next_ones() -> None:
     assert answers > 0.98 * 100 * 13
 
 
-def test_a_late_acknowledgement_is_not_taken_for_the_next_one() -> None:
-    rig = Bench([1])
-    rig.driver.ping(1)
-    rig.bus.faults.late_min_s = rig.bus.faults.late_max_s = 0.02
-    rig.bus.faults.order("late", 1)
-    assert rig.driver.write_register(1, "torque_limit", 200)  # known from reading back
-    rig.bus.servo(1).dead = True
-    assert not rig.driver.write_register(1, "torque_limit", 900)
-
-
 def test_wrong_id_is_neither_taken_nor_lost() -> None:
     rig = Bench(ALL)
     rig.driver.torque(ALL, True)
