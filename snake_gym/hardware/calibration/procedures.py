@@ -84,14 +84,21 @@ def _let_go(bus: Servos, servo_id: int, consequence: str) -> None:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off; {consequence}")
 
 
+def _prepare_write(bus: Bus, servo_id: int, name: str) -> bool:
+    """Switch the torque off and open the memory for a stored register. Return True if it is one."""
+    _let_go(bus, servo_id, f"{name} was not written")
+    is_stored = bus.family.register(name).address < bus.family.eeprom_end
+    if is_stored and not set_lock(bus, servo_id, False):
+        set_lock(bus, servo_id, True)
+        raise ProcedureError(f"servo {servo_id} does not unlock its memory; {name} was not written")
+    return is_stored
+
+
 def set_register(bus: Bus, servo_id: int, name: str, value: int) -> None:
     """Set a register of a limp servo, permanently if it is a stored one. Raises ProcedureError: the servo does not
     switch its torque off, or does not hold the value afterwards; ValueError, ConfigError: no value to be written."""
     bus.family.encode(name, value)
-    _let_go(bus, servo_id, f"{name} was not written")
-    is_stored = bus.family.register(name).address < bus.family.eeprom_end
-    if is_stored and not set_lock(bus, servo_id, False):
-        raise ProcedureError(f"servo {servo_id} does not unlock its memory; {name} was not written")
+    is_stored = _prepare_write(bus, servo_id, name)
     holder = servo_id
     try:
         if bus.write_register(servo_id, name, value) and name == "id":
@@ -417,7 +424,8 @@ def change_baud(open_bus: Callable[[int], Bus], servo_id: int, old: int, new: in
                 if attempt == 0:
                     raise ProcedureError(f"servo {servo_id} does not answer at {old} baud")
             else:
-                _tell(bus, servo_id, new)
+                _prepare_write(bus, servo_id, "baud_rate")
+                bus.write_register(servo_id, "baud_rate", rates.index(new), acknowledged=False)
         bus.clock.sleep(_BAUD_SETTLE_S)
         if _lock(open_bus, servo_id, new):
             return
@@ -426,14 +434,6 @@ def change_baud(open_bus: Callable[[int], Bus], servo_id: int, old: int, new: in
         f"servo {servo_id} does not take {new} baud"
         + ("" if locked else "; it does not answer any more: look for it with scan --all-bauds")
     )
-
-
-def _tell(bus: Bus, servo_id: int, new: int) -> None:
-    _let_go(bus, servo_id, "its baud rate was not changed")
-    if not set_lock(bus, servo_id, False):
-        set_lock(bus, servo_id, True)
-        raise ProcedureError(f"servo {servo_id} does not unlock its memory; its baud rate was not changed")
-    bus.write_register(servo_id, "baud_rate", bus.family.baud_rates.index(new), acknowledged=False)
 
 
 def _lock(open_bus: Callable[[int], Bus], servo_id: int, baud: int) -> bool:
