@@ -8,7 +8,7 @@ import pytest
 
 from snake_gym.emulator.bus import EmulatedServo, WireFaults
 from snake_gym.hardware.bus import protocol
-from snake_gym.hardware.bus.bus import NO_ANSWER, PORT_GONE, BlockRead, close_locks
+from snake_gym.hardware.bus.bus import NO_ANSWER, PORT_GONE, BlockRead
 from snake_gym.hardware.bus.family import ServoError
 from snake_gym.hardware.bus.protocol import Instruction
 from tests.hardware.rig import AdapterFaults, Bench
@@ -320,11 +320,3 @@ def test_torque_off_reaches_every_servo_that_can_be_reached() -> None:
         alive = [servo for servo in rig.bus.servos if not servo.dead]
         assert all(servo.memory.get("torque_enable") == 0 for servo in alive)
         assert all(off[servo.id] for servo in alive)
-
-
-def test_a_memory_that_was_left_open_is_closed() -> None:
-    rig = Bench([1, 2, 3])
-    rig.bus.servo(2).memory.set("lock", 0)
-    rig.bus.servo(3).dead = True
-    assert close_locks(rig.driver, [1, 2, 3]) == [2]
-    assert [servo.memory.get("lock") for servo in rig.bus.servos] == [1, 1, 1]
