@@ -374,28 +374,31 @@ def _await(
 
 
 def find_direction(
-    bus: Servos, servo_id: int, look: Callable[[int], Side | None], amplitude_rad: float = math.radians(6.0),
-    torque: float = 0.25, interrupted: Callable[[], str | None] = never,
-) -> int | None:  # fmt: skip
-    """Return 1 if the servo's counts grow as the joint bends to the right, -1 if to the left, None if nobody looked.
+    bus: Servos, servo_id: int, look: Callable[[], Side | None], amplitude_rad: float = math.radians(6.0),
+    torque: float = 0.25, interrupted: Callable[[], str | None] = never, come_back: Callable[[], None] = lambda: None,
+) -> int:  # fmt: skip
+    """Return 1 if the servo's counts grow as the joint bends to the right, -1 if to the left.
 
     Args:
-        look: called with the servo's ID while the joint holds its far end; returns the side to which it bent, or None
-            if nobody answers.
+        look: called while the joint holds its far end; returns the side to which it bent, or None if nobody answers.
+        come_back: called after that, with the joint let go; waits for somebody.
 
     Raises ProcedureError: the joint does not move, nobody saw it move, or as ``wiggle``.
     """
-    for _ in range(_ATTEMPTS):
+    n_attempts = 0
+    while n_attempts < _ATTEMPTS:
         answers: list[Side | None] = []
         done = wiggle(
             bus, servo_id, amplitude_rad, torque,
-            at_the_end=lambda heard=answers: heard.append(look(servo_id)),  # type: ignore[misc]
+            at_the_end=lambda heard=answers: heard.append(look()),  # type: ignore[misc]
             interrupted=interrupted,
         )  # fmt: skip
+        n_attempts += 1
         if not done.moved:
             torque = min(1.0, 1.6 * torque)
         elif answers[0] is None:
-            return None
+            come_back()
+            n_attempts = 0
         elif answers[0] != "unseen":
             return (1 if answers[0] == "right" else -1) * (1 if done.moved_rad > 0.0 else -1)
     raise ProcedureError(
