@@ -2,40 +2,31 @@
 
 A status packet carries an ID, an error byte and bytes of a block, but neither the address it was read from nor a
 sequence number. An answer that comes late (a stalled USB adapter, a busy operating system) could be taken for the
-answer to the next request. Three rules prevent that:
+answer to the next request. Two rules prevent that:
 
 - bytes that arrived before a request was sent never count as an answer to it;
 - an answer that did not come in time is remembered as *overdue* (ID and length) for ``_LONGEST_LATE_S``; the next
-  reading of that servo asks for a block that is a byte or more longer, so that the overdue answer does not fit;
-- where length cannot tell them apart (an acknowledgement has no parameters), the register is read back instead.
+  reading of that servo asks for a block that is a byte or more longer, so that the overdue answer does not fit.
+
+Only readings are asked for: an acknowledgement has no length by which to tell it from an earlier one.
 
 How long is an answer awaited? At first ``FIRST_WAIT_S`` beyond its time on the wire, enough for an adapter that holds
 bytes back for 16 ms; then ``LEAST_WAIT_S`` beyond the delay within which nine of ten answers have come.
 
-Adapters that join both directions on one wire return every byte sent. The echo of a request can be the exact bytes of
-a status packet: ``FF FF 01 02 01 FB`` is a ping of servo 1 and its answer with the voltage bit set. So before the first
-answer is awaited, one packet goes out that only an echo can return (to the broadcast ID, which no servo has).
+Adapters that join both directions on one wire return every byte sent: a packet equal to the request is no answer. A
+servo that answers just that by chance counts as silent, and is asked for a longer block.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from snake_gym.hardware.bus.bus import GARBLED, NO_ANSWER, NO_TIME, PORT_GONE
 from snake_gym.hardware.bus.clock import Clock
-from snake_gym.hardware.bus.protocol import (
-    BROADCAST_ID,
-    MAX_ID,
-    MAX_PARAMS,
-    OVERHEAD_BYTES,
-    Packet,
-    PacketParser,
-    sync_read,
-    wire_time_s,
-)
+from snake_gym.hardware.bus.protocol import OVERHEAD_BYTES, Packet, PacketParser, wire_time_s
 from snake_gym.hardware.bus.transport import PortGone, Transport
 
 FIRST_WAIT_S = 0.03
@@ -52,8 +43,6 @@ EXTRA_BYTES = 12
 _LONGEST_ANSWER = 32
 """Parameters of the longest late answer that is still recognised as a whole."""
 _READ_CHUNK = 4096
-_PROBED = 5
-"""Register address in the request that detects echoes."""
 
 
 class Answers(NamedTuple):
@@ -94,10 +83,8 @@ class Line:
 
     def _begin(self) -> None:
         """Reset the state for a port that has just been opened: answers on their way are unknown."""
-        self.echo: bool | None = None
-        """True if the adapter returns what is sent; None: not known yet."""
         self._overdue: dict[tuple[int, int], float] = {}  # (ID, parameters) -> time when it was due [s]
-        self._echoes: deque[Packet] = deque()
+        self._sent: Packet | None = None
         self._parser = PacketParser()
         self._line_free_s = -1.0
 
@@ -137,16 +124,12 @@ class Line:
     def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
         """Return the number of bytes to ask for (``n_bytes`` or, if need be, up to ``EXTRA_BYTES`` more, at most
         ``longest``), and the servos that can then be asked without taking an overdue answer for theirs."""
-        self._forget_old()
+        horizon_s = self._clock.now() - _LONGEST_LATE_S
+        self._overdue = {key: due_s for key, due_s in self._overdue.items() if due_s > horizon_s}
         lengths = range(n_bytes, max(n_bytes, min(n_bytes + EXTRA_BYTES, longest)) + 1)
         free = {length: [i for i in ids if (i, length) not in self._overdue] for length in lengths}
         best = max(lengths, key=lambda length: (len(free[length]), -length))
         return best, free[best]
-
-    def may_be_mistaken(self, servo_id: int) -> bool:
-        """Return True if a late acknowledgement could pass for that of the next write."""
-        self._forget_old()
-        return (servo_id, 0) in self._overdue
 
     def send(self, request: bytes) -> bool:
         """Send a packet that no servo answers. Return False if the port is gone."""
@@ -158,40 +141,36 @@ class Line:
         return True
 
     def ask(
-        self,
-        request: bytes,
-        expected: Mapping[int, int],
-        deadline_s: float,
-        to_the_end: bool = False,
+        self, request: bytes, ids: Sequence[int], n_params: int, deadline_s: float, to_the_end: bool = False,
         twin_s: float = 0.0,
-    ) -> Answers:
-        """Send a packet and return its answers.
+    ) -> Answers:  # fmt: skip
+        """Send the request for a reading and return the answers.
 
         Args:
-            expected: number of parameters of each servo's answer by ID, in the order in which they answer; each is in
-                either ``packets`` or ``failures`` of the result.
+            ids: servos in the order in which they answer; each is in ``packets`` or ``failures`` of the result.
+            n_params: number of parameters of an answer.
             deadline_s: end of the waiting [s, on the clock].
             to_the_end: wait for missing answers until then; False: no longer than answers usually take.
             twin_s: time [s] for which more answers are awaited, from servos that share an ID.
         """
         try:
-            self._find_out_echo()
             self._drop_input()
             if self._clock.now() >= deadline_s:
-                return Answers({}, dict.fromkeys(expected, NO_TIME))
-            return self._ask(request, expected, deadline_s, to_the_end, twin_s)
+                return Answers({}, dict.fromkeys(ids, NO_TIME))
+            return self._ask(request, list(ids), n_params, deadline_s, to_the_end, twin_s)
         except PortGone:
             self._lose_port()
-            return Answers({}, dict.fromkeys(expected, PORT_GONE))
+            return Answers({}, dict.fromkeys(ids, PORT_GONE))
 
     def _ask(
-        self, request: bytes, expected: Mapping[int, int], deadline_s: float, to_the_end: bool, twin_s: float
+        self, request: bytes, ids: list[int], n_params: int, deadline_s: float, to_the_end: bool, twin_s: float
     ) -> Answers:
         answers, port = Answers({}, {}), self._open_port()
-        self._parser.max_params = MAX_PARAMS if self.echo else max(_LONGEST_ANSWER, *expected.values())
+        self._parser.max_params = max(_LONGEST_ANSWER, n_params)
         self._parser.garbled.clear()
         self._put(request)
-        due_s = self._line_free_s + self.answer_time_s(len(expected), max(expected.values()))
+        self._sent = Packet(request[2], request[4], request[5:-1])
+        due_s = self._line_free_s + self.answer_time_s(len(ids), n_params)
         end_s = deadline_s if to_the_end else min(deadline_s, due_s + self.wait_s)
         is_complete, n_noise = False, 0
         try:
@@ -200,19 +179,19 @@ class Line:
                 data = port.read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
                 packets = self._parser.feed(data)
                 n_noise += len(data) - sum(OVERHEAD_BYTES + len(packet.params) for packet in packets)
-                self._take(packets, answers, expected)
-                if len(answers.packets) == len(expected) and not is_complete:
+                self._take(packets, answers, ids, n_params)
+                if len(answers.packets) == len(ids) and not is_complete:
                     is_complete, end_s = True, self._clock.now() + twin_s
                     self._delays.append(max(0.0, self._clock.now() - due_s))
                 if (left_s <= 0.0 and not data) or (is_complete and self._clock.now() >= end_s):
                     break
-            self._take(self._parser.flush(), answers, expected)
+            self._take(self._parser.flush(), answers, ids, n_params)
         finally:  # an interrupted wait leaves overdue answers as well
-            for servo_id in expected.keys() - answers.packets.keys():
-                is_garbled = servo_id in self._parser.garbled or (len(expected) == 1 and n_noise > 0)
+            for servo_id in set(ids) - answers.packets.keys():
+                is_garbled = servo_id in self._parser.garbled or (len(ids) == 1 and n_noise > 0)
                 reason = GARBLED if is_garbled else NO_ANSWER
                 if answers.failures.setdefault(servo_id, reason) == NO_ANSWER:
-                    self._overdue[servo_id, expected[servo_id]] = due_s
+                    self._overdue[servo_id, n_params] = due_s
         return answers
 
     def _open_port(self) -> Transport:
@@ -236,50 +215,21 @@ class Line:
         start_s = max(self._clock.now(), self._line_free_s)  # what is still in the port's buffer leaves first
         port.write(request)
         self._line_free_s = start_s + wire_time_s(len(request), self._baud)
-        if self.echo:
-            self._echoes.extend(PacketParser().feed(request))
-
-    def _find_out_echo(self) -> None:
-        """Find out whether the adapter echoes, by a packet that only an echo can return."""
-        port = self._open_port()
-        if self.echo is not None:
-            return
-        self.echo = False
-        probe = sync_read([MAX_ID], _PROBED, 1)
-        for _ in range(2):  # one may be damaged
-            self._drop_input()
-            self._parser.max_params = MAX_PARAMS
-            self._put(probe)
-            end_s = self._line_free_s + self.answer_time_s(1, 1) + self.wait_s
-            while not self.echo and (left_s := end_s - self._clock.now()) > 0.0:
-                self._reject(self._parser.feed(port.read(_READ_CHUNK, left_s)))
-            if self.echo:
-                break
-        end_s = self._clock.now() + LEAST_WAIT_S
-        while self._clock.now() < end_s and (data := port.read(_READ_CHUNK, self.answer_time_s(1, 1))):
-            self._reject(self._parser.feed(data))
-        self._reject(self._parser.flush())
-
-    def _forget_old(self) -> None:
-        horizon_s = self._clock.now() - _LONGEST_LATE_S
-        self._overdue = {key: due_s for key, due_s in self._overdue.items() if due_s > horizon_s}
 
     def _drop_input(self) -> None:
         """Discard received bytes, but not the beginning of an incoming packet: its rest would be noise."""
         port = self._open_port()
         while data := port.read(_READ_CHUNK, 0.0):
             self._reject(self._parser.feed(data))
-        self._echoes.clear()
 
-    def _take(self, packets: list[Packet], answers: Answers, expected: Mapping[int, int]) -> None:
-        order = list(expected)
+    def _take(self, packets: list[Packet], answers: Answers, ids: list[int], n_params: int) -> None:
         for packet in packets:
             servo_id = packet.id
-            if expected.get(servo_id) != len(packet.params) or (self._echoes and packet == self._echoes[0]):
+            if servo_id not in ids or len(packet.params) != n_params or packet == self._sent:
                 self._reject([packet])
                 continue
             # Servos answer in turn: one that follows its successor, or comes twice, means that an ID is wrong.
-            doubtful = [known for known in answers.packets if order.index(known) >= order.index(servo_id)]
+            doubtful = [known for known in answers.packets if ids.index(known) >= ids.index(servo_id)]
             if doubtful or servo_id in answers.failures:
                 for each in {servo_id, *doubtful}:
                     answers.packets.pop(each, None)
@@ -288,11 +238,7 @@ class Line:
             answers.packets[servo_id] = packet
 
     def _reject(self, packets: list[Packet]) -> None:
-        """Take packets that answer nothing asked now: an echo, or an overdue answer."""
+        """Count late answers among packets that answer nothing asked now."""
         for packet in packets:
-            if self._echoes and packet == self._echoes[0]:
-                self._echoes.popleft()
-            elif packet.id == BROADCAST_ID:  # no servo has this ID: it is what was sent
-                self.echo = True
-            elif self._overdue.pop((packet.id, len(packet.params)), None) is not None:
+            if packet != self._sent and self._overdue.pop((packet.id, len(packet.params)), None) is not None:
                 self.late[packet.id] += 1

@@ -6,8 +6,7 @@ Exceptions are raised only for wrong arguments, before the first byte is sent.
   time. One that has been silent several times is left out and asked by itself now and then: a dead servo costs neither
   the others' answers nor the period.
 - Goals are sent once, unacknowledged, and never repeated: the next control tick sends new ones.
-- Other writes are acknowledged. If the acknowledgement is missing the register is read back; only if it holds another
-  value is the write repeated. A servo that is set not to acknowledge can therefore be written as well.
+- Other writes are not acknowledged either: the register is read back, and written again if it holds another value.
 - Two servos with one ID answer at once and garble each other, unless their answers are the same to the last bit; with
   different return delays both are heard. ``ping`` compares what differs between any two: positions.
 """
@@ -31,13 +30,12 @@ from snake_gym.hardware.bus.bus import (
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import GOAL, READING, Register, ServoError, ServoFamily
 from snake_gym.hardware.bus.feetech import FEETECH
-from snake_gym.hardware.bus.line import RETURN_DELAY_S, Answers, Line
+from snake_gym.hardware.bus.line import LEAST_WAIT_S, RETURN_DELAY_S, Answers, Line
 from snake_gym.hardware.bus.protocol import (
     BROADCAST_ID,
     MAX_ID,
     MAX_PARAMS,
     OVERHEAD_BYTES,
-    ping,
     read,
     sync_read,
     sync_write,
@@ -120,28 +118,21 @@ class ServoBus:
         return self.line.late
 
     def ping(self, servo_id: int) -> ServoInfo | None:
-        _check_ids([servo_id])
-        self._expect([servo_id])
-        for _ in range(1 + self.retries):
-            answers = self.line.ask(ping(servo_id), {servo_id: 0}, self._default_deadline(1, 0))
-            if answers.failures.get(servo_id) not in (NO_ANSWER, NO_TIME):
-                break
-        else:
-            return None
-        self._misses.pop(servo_id, None)
         for _ in range(_TWIN_READINGS):
             live = self.read_block([servo_id], *READING, twin_s=_TWIN_S)
             if live.failures.get(servo_id) != GARBLED:
                 break
         else:
             return ServoInfo(servo_id, 0, (0, 0), ServoError(0), ambiguous=True)
+        if live.failures:
+            return None
         values = self.read_block([servo_id], *_IDENTITY).values[servo_id]
         if values is None:
             return None
         if "return_delay" in values:
             self._return_delay_s[servo_id] = values["return_delay"] * self.family.scale("return_delay")
         firmware = (values.get("firmware_major", 0), values.get("firmware_minor", 0))
-        return ServoInfo(servo_id, values["model"], firmware, live.errors.get(servo_id, ServoError(0)))
+        return ServoInfo(servo_id, values["model"], firmware, live.errors[servo_id])
 
     def read_block(
         self, ids: Sequence[int], *names: str, deadline_s: float | None = None, twin_s: float = 0.0
@@ -192,20 +183,15 @@ class ServoBus:
     def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool:
         _check_ids([servo_id])
         target, data = self.family.register(name), self.family.encode(name, value)
-        if not acknowledged:  # as a sync write to one: a servo acknowledges a plain write whether asked to or not
-            return self._send_all(target.address, [(servo_id, data)])
-        request = write(servo_id, target.address, data)
         for _ in range(1 + self.retries):
-            self._expect([servo_id])
-            doubtful = self.line.may_be_mistaken(servo_id)
-            answers = self.line.ask(request, {servo_id: 0}, self._default_deadline(1, 0))
+            # As a sync write to one: a servo acknowledges a plain write whether asked to or not.
+            if not self._send_all(target.address, [(servo_id, data)]):
+                return False
+            if not acknowledged:
+                return True
             if name == "return_delay":
                 self._return_delay_s.pop(servo_id, None)
-            if servo_id in answers.packets and not doubtful:
-                return True
-            if PORT_GONE in answers.failures.values():
-                return False
-            holder = value if name == "id" else servo_id  # it may have changed its ID and its answer been lost
+            holder = value if name == "id" else servo_id
             held = self.read_block([holder], name).values[holder]
             if held is not None and held[name] == value:
                 return True
@@ -254,12 +240,14 @@ class ServoBus:
         in_time = askable[:n_asked]
         left_out = {i: NO_ANSWER if i not in askable else NO_TIME for i in asked if i not in in_time}
         if not in_time:
+            if not askable:  # an answer of every length is overdue: only time helps
+                self.clock.sleep(min(LEAST_WAIT_S, deadline_s - now))
             return Answers({}, left_out)
         request = read(in_time[0], address, length) if n_asked == 1 else sync_read(in_time, address, length)
         # If no time is left for another attempt, all of it goes into waiting for this one.
         after_s = deadline_s - now - self.line.span_s(len(request), n_asked, length)
         last = after_s < self.line.span_s(8, 1, length) - margin_s
-        answers = self.line.ask(request, dict.fromkeys(in_time, length), deadline_s, last, twin_s)
+        answers = self.line.ask(request, in_time, length, deadline_s, last, twin_s)
         answers.failures.update(left_out)
         return answers
 
@@ -278,8 +266,7 @@ class ServoBus:
 
     def _default_deadline(self, n_servos: int, n_bytes: int) -> float:
         span_s = self.line.span_s(8 + n_servos, n_servos, n_bytes)
-        n_attempts = 1 + self.retries + (2 if self.line.echo is None else 0)  # the echo is looked for first
-        return self.clock.now() + n_attempts * (span_s + self.line.wait_s)
+        return self.clock.now() + (1 + self.retries) * (span_s + self.line.wait_s)
 
     def _split_silent(self, ids: Sequence[int], now: float) -> tuple[list[int], list[int]]:
         """Return the servos to ask together, and the silent one, if any, to ask alone now."""

@@ -74,19 +74,7 @@ def change_id(bus: Bus, old: int, new: int) -> None:
         raise ProcedureError(f"no servo answers as {old}; look at power and cable")
     if info.ambiguous:
         raise ProcedureError(say_twins(old))
-    _let_go(bus, old, "its id was not changed")
-    holder = old
-    try:
-        if not set_lock(bus, old, False):
-            raise ProcedureError(f"servo {old} does not unlock its memory; its id was not changed")
-        if bus.write_register(old, "id", new) and bus.ping(new) is not None:
-            holder = new
-    finally:
-        locked = set_lock(bus, holder, True)
-    if holder == old:
-        raise ProcedureError(f"servo {old} does not take the id {new}")
-    if not locked:
-        raise ProcedureError(f"servo {new} has its id but does not lock its memory again; try once more")
+    set_register(bus, old, "id", new)
     if bus.ping(old) is not None:
         raise ProcedureError(f"a second servo answers as {old}; both had that id: connect them one by one")
 
@@ -96,23 +84,32 @@ def _let_go(bus: Servos, servo_id: int, consequence: str) -> None:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off; {consequence}")
 
 
+def _prepare_write(bus: Bus, servo_id: int, name: str) -> bool:
+    """Switch the torque off and open the memory for a stored register. Return True if it is one."""
+    _let_go(bus, servo_id, f"{name} was not written")
+    is_stored = bus.family.register(name).address < bus.family.eeprom_end
+    if is_stored and not set_lock(bus, servo_id, False):
+        set_lock(bus, servo_id, True)
+        raise ProcedureError(f"servo {servo_id} does not unlock its memory; {name} was not written")
+    return is_stored
+
+
 def set_register(bus: Bus, servo_id: int, name: str, value: int) -> None:
     """Set a register of a limp servo, permanently if it is a stored one. Raises ProcedureError: the servo does not
     switch its torque off, or does not hold the value afterwards; ValueError, ConfigError: no value to be written."""
     bus.family.encode(name, value)
-    _let_go(bus, servo_id, f"{name} was not written")
-    is_stored = bus.family.register(name).address < bus.family.eeprom_end
-    if is_stored and not set_lock(bus, servo_id, False):
-        raise ProcedureError(f"servo {servo_id} does not unlock its memory; {name} was not written")
+    is_stored = _prepare_write(bus, servo_id, name)
+    holder = servo_id
     try:
-        bus.write_register(servo_id, name, value)
+        if bus.write_register(servo_id, name, value) and name == "id":
+            holder = value
     finally:
-        is_locked = not is_stored or set_lock(bus, servo_id, True)
-    held = _all_of(bus.read_block([servo_id], name).values)[servo_id][name]
+        is_locked = not is_stored or set_lock(bus, holder, True)
+    held = _all_of(bus.read_block([holder], name).values)[holder][name]
     if held != value:
         raise ProcedureError(f"servo {servo_id} holds {held} in {name} after {value} was written")
     if not is_locked:
-        raise ProcedureError(f"servo {servo_id} holds {value} in {name} but does not lock its memory; try once more")
+        raise ProcedureError(f"servo {holder} holds {value} in {name} but does not lock its memory; try once more")
 
 
 def read_positions(bus: Servos, ids: Sequence[int]) -> dict[int, int]:
@@ -380,28 +377,31 @@ def _await(
 
 
 def find_direction(
-    bus: Servos, servo_id: int, look: Callable[[int], Side | None], amplitude_rad: float = math.radians(6.0),
-    torque: float = 0.25, interrupted: Callable[[], str | None] = never,
-) -> int | None:  # fmt: skip
-    """Return 1 if the servo's counts grow as the joint bends to the right, -1 if to the left, None if nobody looked.
+    bus: Servos, servo_id: int, look: Callable[[], Side | None], amplitude_rad: float = math.radians(6.0),
+    torque: float = 0.25, interrupted: Callable[[], str | None] = never, come_back: Callable[[], None] = lambda: None,
+) -> int:  # fmt: skip
+    """Return 1 if the servo's counts grow as the joint bends to the right, -1 if to the left.
 
     Args:
-        look: called with the servo's ID while the joint holds its far end; returns the side to which it bent, or None
-            if nobody answers.
+        look: called while the joint holds its far end; returns the side to which it bent, or None if nobody answers.
+        come_back: called after that, with the joint let go; waits for somebody.
 
     Raises ProcedureError: the joint does not move, nobody saw it move, or as ``wiggle``.
     """
-    for _ in range(_ATTEMPTS):
+    n_attempts = 0
+    while n_attempts < _ATTEMPTS:
         answers: list[Side | None] = []
         done = wiggle(
             bus, servo_id, amplitude_rad, torque,
-            at_the_end=lambda heard=answers: heard.append(look(servo_id)),  # type: ignore[misc]
+            at_the_end=lambda heard=answers: heard.append(look()),  # type: ignore[misc]
             interrupted=interrupted,
         )  # fmt: skip
+        n_attempts += 1
         if not done.moved:
             torque = min(1.0, 1.6 * torque)
         elif answers[0] is None:
-            return None
+            come_back()
+            n_attempts = 0
         elif answers[0] != "unseen":
             return (1 if answers[0] == "right" else -1) * (1 if done.moved_rad > 0.0 else -1)
     raise ProcedureError(
@@ -430,7 +430,8 @@ def change_baud(open_bus: Callable[[int], Bus], servo_id: int, old: int, new: in
                 if attempt == 0:
                     raise ProcedureError(f"servo {servo_id} does not answer at {old} baud")
             else:
-                _tell(bus, servo_id, new)
+                _prepare_write(bus, servo_id, "baud_rate")
+                bus.write_register(servo_id, "baud_rate", rates.index(new), acknowledged=False)
         bus.clock.sleep(_BAUD_SETTLE_S)
         if _lock(open_bus, servo_id, new):
             return
@@ -439,14 +440,6 @@ def change_baud(open_bus: Callable[[int], Bus], servo_id: int, old: int, new: in
         f"servo {servo_id} does not take {new} baud"
         + ("" if locked else "; it does not answer any more: look for it with scan --all-bauds")
     )
-
-
-def _tell(bus: Bus, servo_id: int, new: int) -> None:
-    _let_go(bus, servo_id, "its baud rate was not changed")
-    if not set_lock(bus, servo_id, False):
-        set_lock(bus, servo_id, True)
-        raise ProcedureError(f"servo {servo_id} does not unlock its memory; its baud rate was not changed")
-    bus.write_register(servo_id, "baud_rate", bus.family.baud_rates.index(new), acknowledged=False)
 
 
 def _lock(open_bus: Callable[[int], Bus], servo_id: int, baud: int) -> bool:

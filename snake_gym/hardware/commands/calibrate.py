@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Literal
 
 from snake_gym.config import ConfigError
@@ -239,10 +240,14 @@ def calibrate(
     for one, held in held_by(bus, ids).items():
         if not passes_encoder_zero(family, zeros[one], -span, span, 1):
             limited_range(one, held, family, zeros[one], 1, (-span, span))
-    directions = {
-        servo_id: _direction(bus, joint, servo_id, guide, amplitude_rad, torque, interrupted)
-        for joint, servo_id in enumerate(ids, start=1)
-    }
+    with guide.watching():
+        directions = {
+            one: find_direction(
+                bus, one, partial(guide.look, joint, one), amplitude_rad, torque, interrupted,
+                partial(guide.come_back, joint, one),
+            )
+            for joint, one in enumerate(ids, start=1)
+        }  # fmt: skip
     for line in odd_ones_out(directions):
         guide.say(line)
     if limit_rad is None:
@@ -263,21 +268,6 @@ def calibrate(
     turn = family.steps_per_turn  # a servo without angle limits counts on beyond it
     joints = [JointCalibration(one, directions[one], zeros[one] % turn, *ranges[one], holds[one]) for one in ids]
     return Calibration(tuple(joints), name, family.steps_per_turn, time.strftime("%Y-%m-%d"))
-
-
-def _direction(
-    bus: Servos, joint: int, servo_id: int, guide: Person, amplitude_rad: float, torque: float,
-    interrupted: Callable[[], str | None],
-) -> int:  # fmt: skip
-    """Return the direction of joint ``joint`` (from 1), which wiggles until somebody looks. Raises ProcedureError."""
-    while True:
-        with guide.watching():
-            found = find_direction(
-                bus, servo_id, lambda one: guide.look(joint, one), amplitude_rad, torque, interrupted
-            )  # fmt: skip
-        if found is not None:
-            return found
-        guide.come_back(joint, servo_id)
 
 
 def odd_ones_out(directions: Mapping[int, int]) -> list[str]:

@@ -6,7 +6,8 @@ Joint angles are phi_i = theta_i - theta_{i+1} [rad], joint 1 at the tail; ``cal
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +40,13 @@ class BodySample(NamedTuple):
     lost: BoolArray
     """(J,) joints that no longer answer."""
     health: ServoHealth
+
+    @classmethod
+    def of(cls, message: Sequence[Any]) -> BodySample:
+        """Return the sample that was sent in a message of the guard."""
+        *own, health = message
+        columns = [np.array(one) if isinstance(one, list) else one for one in own]
+        return cls._make([*columns, ServoHealth(*map(np.array, health))])
 
 
 class ServoReadings:

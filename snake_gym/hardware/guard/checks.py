@@ -24,8 +24,6 @@ from snake_gym.robot.spec import FloatArray
 BoolArray = NDArray[np.bool_]
 _UNFIT = ServoError.ENCODER | ServoError.HEAT | ServoError.CURRENT | ServoError.OVERLOAD
 """Errors with which a servo cannot do its work."""
-
-
 _BUSY_S = 0.01
 """Lateness of this computer that explains missing answers [s]."""
 FREED = 4.0
@@ -174,7 +172,6 @@ class HealthMonitor:
         """(J,) times without an answer, unfit for work, and stalled [s]."""
         self.gap_s = np.zeros(n_joints)
         """(J,) duration of the last silence [s]; inf: since before the start."""
-        self._late_s, self._always_late = 0.0, np.ones(n_joints, bool)
         self._n_before = np.zeros(n_joints, int)
 
     def miss(self, joints: Sequence[int]) -> None:
@@ -183,16 +180,18 @@ class HealthMonitor:
         self.lost[list(joints)] = True
 
     def check(
-        self, health: ServoHealth, dt_s: float, late_s: float = 0.0, n_late: Sequence[int] | None = None
+        self, health: ServoHealth, dt_s: float, n_late: ArrayLike = 0, late_s: float = 0.0
     ) -> tuple[list[str], str | None]:
         """Return news ``dt_s`` [s] after the last cycle, one line each, and a reason to stop the robot, or None.
 
         Args:
-            late_s: lateness of this computer in this cycle [s].
             n_late: (J,) number of answers so far that came too late.
+            late_s: lateness of this computer in this cycle [s].
         """
         limits, news = self.limits, []
-        excuses = self._excuses(health.answered, late_s, np.zeros(self.lost.size, int) if n_late is None else n_late)
+        self._n_before = np.where(health.answered, n_late, self._n_before)
+        busy = f" (this computer was late by {1e3 * late_s:.0f} ms: it is too busy)" if late_s > _BUSY_S else ""
+        excuses = [busy or late_note(n) for n in (n_late - self._n_before).tolist()]
         # A long gap before the first missing answer is no silence of the servo: no reading was asked for in it.
         began = self.silent_s == 0.0
         silence_s = np.where(began, min(dt_s, 0.5 * limits.lost_after_s), dt_s)
@@ -216,18 +215,6 @@ class HealthMonitor:
         silent_excuses = [excuses[joint] for joint in np.flatnonzero(silent).tolist()]
         return news, self._reason(health, silent_excuses[0] if silent_excuses and all(silent_excuses) else "")
 
-    def _excuses(self, answered: BoolArray, late_s: float, n_late: ArrayLike) -> list[str]:
-        """Return for each joint why its silence is not its servo's fault, or nothing: since its last answer, answers of
-        its own came too late, or this computer was late in every cycle."""
-        self._n_before = np.where(answered, n_late, self._n_before)
-        self._always_late = answered | (self._always_late & (late_s > _BUSY_S))
-        self._late_s = late_s if answered.all() else max(self._late_s, late_s)
-        busy = f" (this computer was late by {1e3 * self._late_s:.0f} ms: it is too busy)"
-        return [
-            busy if late and self._late_s > _BUSY_S else late_note(n)
-            for late, n in zip(self._always_late, (n_late - self._n_before).tolist(), strict=True)
-        ]
-
     def _reason(self, health: ServoHealth, excuse: str) -> str | None:
         limits = self.limits
         if self.lost.sum() > limits.max_lost_joints:
@@ -248,33 +235,12 @@ class HealthMonitor:
         return None
 
 
-class RangeWatch:
-    """Check for joints that leave their range, which no joint does that follows its references.
-
-    Args:
-        low, high: (J,) [rad] range of each joint.
-        allowed_rad: distance that a joint may be outside; one that starts outside, up to this, may go so much further.
-    """
-
-    def __init__(self, low: FloatArray, high: FloatArray, allowed_rad: float) -> None:
-        self._low, self._high, self._allowed_rad = low, high, allowed_rad
-        self._at_start = np.zeros_like(low)
-
-    def begin(self, angle: FloatArray) -> dict[int, str]:
-        """Start with joints (J,) [rad]. Return where those (from 0) are that are too far outside."""
-        beyond = self._beyond(angle)
-        self._at_start = np.minimum(beyond, self._allowed_rad)
-        return {joint: self._place(angle, joint) for joint in np.flatnonzero(beyond > self._allowed_rad).tolist()}
-
-    def left(self, angle: FloatArray) -> str | None:
-        """Return a line about the joint that is furthest outside, angles (J,) [rad], or None if none is too far out."""
-        further = self._beyond(angle) - self._at_start
-        worst = int(np.argmax(further))
-        return f"joint {worst + 1} {self._place(angle, worst)}" if further[worst] > self._allowed_rad else None
-
-    def _place(self, angle: FloatArray, joint: int) -> str:
-        limits = f"{self._low[joint]:.3g} to {self._high[joint]:.3g} by more than {self._allowed_rad:g}"
-        return f"is at {angle[joint]:.3g} rad, outside its range {limits}"
-
-    def _beyond(self, angle: FloatArray) -> FloatArray:
-        return np.maximum(np.maximum(self._low - angle, angle - self._high), 0.0)
+def beyond_range(angle: FloatArray, low: FloatArray, high: FloatArray, allowed_rad: float) -> dict[int, str]:
+    """Return where joints are, by number from 0, that are outside their range by more than ``allowed_rad`` [rad], which
+    no joint is that follows its references. Angles (J,), ranges ``low`` to ``high`` (J,) [rad]."""
+    beyond = np.maximum(low - angle, angle - high)
+    return {
+        one: f"is at {angle[one]:.3g} rad, outside its range {low[one]:.3g} to {high[one]:.3g} by more than "
+        f"{allowed_rad:g}"
+        for one in np.flatnonzero(beyond > allowed_rad).tolist()
+    }

@@ -18,11 +18,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.bus import BlockRead, BusPort, ServoInfo
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
+from snake_gym.hardware.bus.family import ServoError
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BodySample, BringUpError
@@ -80,7 +79,7 @@ class GuardClient:
     ) -> None:  # fmt: skip
         self._port, self._ids, self._stop, self._what = port, list(ids), stop, what
         self._settings = {
-            "port": port, "ids": self._ids, "latch": stop.latch, "what": what, "heartbeat": heartbeat,
+            "port": port.to_dict(), "ids": self._ids, "latch": stop.latch, "what": what, "heartbeat": heartbeat,
             "body": None, "priority": 0, **settings,
         }  # fmt: skip
         self.clock: Clock = MonotonicClock()
@@ -261,7 +260,7 @@ class GuardedBody(GuardClient):
     def command(self, reference: FloatArray) -> None:
         """Aim at joint references (J,) [rad] from now on."""
         now = self.clock.now()
-        self._send("command", now, np.array(reference, dtype=np.float64))
+        self._send("command", now, reference)
         if now - self._heard_s > _HUNG_S:
             self._read(-math.inf, lambda: True)
 
@@ -285,9 +284,9 @@ class GuardedBody(GuardClient):
     def _take(self, kind: str, *content: Any) -> None:
         super()._take(kind, *content)
         if kind == "sample":
-            (self._sample,) = content
+            self._sample = BodySample.of(content[0])
             if self.watch is not None:
-                self.watch(content[0])
+                self.watch(self._sample)
 
 
 class GuardedBus(GuardClient):
@@ -328,13 +327,19 @@ class GuardedBus(GuardClient):
         return self.stop_reason
 
     def ping(self, servo_id: int) -> ServoInfo | None:
-        found: ServoInfo | None = self._call("ping", servo_id)
-        return found
+        found = self._call("ping", servo_id)
+        if found is None:
+            return None
+        one, model, firmware, error, ambiguous = found
+        return ServoInfo(one, model, tuple(firmware), ServoError(error), ambiguous)
 
     def read_block(self, ids: Sequence[int], *names: str) -> BlockRead:
-        return self._call("read_block", ids, *names) or BlockRead(
-            self.clock.now(), dict.fromkeys(ids), {}, dict.fromkeys(ids, "no guard")
-        )
+        found = self._call("read_block", ids, *names)
+        if found is None:
+            return BlockRead(self.clock.now(), dict.fromkeys(ids), {}, dict.fromkeys(ids, "no guard"))
+        stamp_s, *by_id = found
+        values, errors, failures = ({int(one): value for one, value in each.items()} for each in by_id)
+        return BlockRead(stamp_s, values, {one: ServoError(error) for one, error in errors.items()}, failures)
 
     def write_targets(self, ids: Sequence[int], position_steps: Sequence[int], speed: int = 0) -> bool:
         return bool(self._call("write_targets", ids, position_steps, speed))
@@ -347,7 +352,7 @@ class GuardedBus(GuardClient):
         for one in ids:  # one by one, as the guard is silent for as long as a dead servo takes
             answer = self._call("torque", [one], on)
             is_off_without_guard = self._link is None and not self.torque_off_pending
-            known[one] = answer[one] if answer else not on and is_off_without_guard
+            known[one] = answer[str(one)] if answer else not on and is_off_without_guard
         return known
 
     def _call(self, name: str, *arguments: Any) -> Any:

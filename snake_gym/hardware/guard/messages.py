@@ -1,4 +1,6 @@
-"""Messages between a guard and the process that started it: tuples, pickled, on a private pair of Unix sockets.
+"""Messages between a guard and the process that started it: lists in JSON, on a private pair of Unix sockets.
+
+Arrays and tuples arrive as lists, and the IDs in a dict as strings.
 
 The first one holds the guard's settings (``process.main``). Then, to the guard:
 
@@ -16,24 +18,26 @@ Times are those of the machine's monotonic clock, which all processes share.
 
 from __future__ import annotations
 
-import pickle
+import json
 import socket
 from typing import Any
+
+from snake_gym.config import to_dict
 
 _LARGEST = 1 << 17
 
 
 def send(link: socket.socket, *message: Any) -> None:
     """Send a message. Raises BlockingIOError: the other process is busy with earlier ones; OSError: it is gone."""
-    link.send(pickle.dumps(message), socket.MSG_DONTWAIT)
+    link.send(json.dumps(to_dict(message)).encode(), socket.MSG_DONTWAIT)
 
 
-def receive(link: socket.socket) -> tuple[Any, ...] | None:
+def receive(link: socket.socket) -> list[Any] | None:
     """Return the next message, or None if the other process is gone."""
     for _ in range(2):
         try:
             data = link.recv(_LARGEST)
-            return tuple(pickle.loads(data)) if data else None  # noqa: S301 - of our own process, never of a file
+            return list(json.loads(data)) if data else None
         except OSError:  # it left with messages unread: its own can still be read
             continue
     return None

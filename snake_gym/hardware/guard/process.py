@@ -19,10 +19,12 @@ import socket
 import sys
 from typing import Any
 
+from snake_gym.config import build
 from snake_gym.hardware.bus.bus import BusPort
-from snake_gym.hardware.bus.family import register_servo_family
 from snake_gym.hardware.bus.transport import PortGone
+from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.bench import BenchGuard
+from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.guard import Guard
 from snake_gym.hardware.guard.heartbeat import Heartbeat
@@ -80,8 +82,7 @@ def main(arguments: list[str]) -> int:
     """Run the guard process; its settings (``client.GuardClient``) come over the socket."""
     link = socket.socket(fileno=int(arguments[0]))
     settings: dict[str, Any] = (receive(link) or sys.exit(1))[0]
-    port: BusPort = settings["port"]
-    register_servo_family(port.family)
+    port = BusPort.of(settings["port"])
     try:
         bus, heartbeat = port.open(reopens=True), Heartbeat(settings["heartbeat"])
     except PortGone as error:
@@ -89,13 +90,14 @@ def main(arguments: list[str]) -> int:
         send(link, "farewell")
         return 1
     guard: Guard
-    stop = EmergencyStop(settings["latch"])
-    if settings["body"] is None:
+    stop, body = EmergencyStop(settings["latch"]), settings["body"]
+    if body is None:
         names = {one: f"servo {one}" for one in settings["ids"]}
         torque = TorqueSwitch(bus, names, stop, heartbeat, settings["what"])
         guard = BenchGuard(link, bus, torque, settings["silence_s"])
     else:
-        guard = RunGuard(link, ServoBody(bus, **settings["body"], stop=stop, heartbeat=heartbeat))
+        calibration, limits = build(Calibration, body.pop("calibration")), build(SafetyLimits, body.pop("limits"))
+        guard = RunGuard(link, ServoBody(bus, calibration, limits, **body, stop=stop, heartbeat=heartbeat))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, guard.end)
     refused = take_priority(settings["priority"])

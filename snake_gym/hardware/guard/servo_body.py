@@ -32,7 +32,7 @@ from snake_gym.hardware.guard.bring_up import (
     let_follow,
     raise_torque,
 )
-from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, RangeWatch, SafetyLimits
+from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits, beyond_range
 from snake_gym.hardware.guard.cycle_time import ADAPTER_S, READING_SHARE, too_short
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.heartbeat import Heartbeat
@@ -74,7 +74,6 @@ class ServoBody:
         self._read = ServoReadings(calibration)
         self._cycle_s = self._line_free_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
-        self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
         self._wanted = np.zeros(n)
@@ -202,10 +201,11 @@ class ServoBody:
             halt(f"no command for {limits.command_timeout_s:g} s (safety.command_timeout_s)")
         else:
             n_late = [self.bus.late[one] for one in self.calibration.ids]
-            news, reason = self._monitor.check(self._read.health, passed_s, late_s, n_late)
+            news, reason = self._monitor.check(self._read.health, passed_s, n_late, late_s)
             self._news += [line for line in news if line not in self._faults]
             self._faults = set(self._read.health.faults)
-            reason = reason or self._range.left(self._read.angle)
+            for joint, place in self._beyond().items():
+                reason = reason or f"joint {joint + 1} {place}"
             if reason is not None:
                 halt(reason, latch=True)
             else:
@@ -288,7 +288,7 @@ class ServoBody:
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
         check_health(self._read.health, self.calibration, self.limits, present)
-        check_range(self._range.begin(self._read.angle), self.calibration, present)
+        check_range(self._beyond(), self.calibration, present)
         torque.expect_on(ids[joint] for joint in present)
         steps = self._read.steps.astype(int)
         goals = [(ids[joint], int(steps[joint]), self._speed[joint]) for joint in present]
@@ -299,6 +299,10 @@ class ServoBody:
         self._refused, torque.stop_reason, self._gone_since_s = set(), None, None
         self.next_cycle_s = self.clock.now()
         self._owes_goal = False
+
+    def _beyond(self) -> dict[int, str]:
+        low, high = self.calibration.low_rad, self.calibration.high_rad
+        return beyond_range(self._read.angle, low, high, self.limits.runaway_rad)
 
     def _new_gate(self) -> CommandGate:
         return CommandGate(self.calibration.low_rad, self.calibration.high_rad, self.limits, self._read.angle)

@@ -67,6 +67,9 @@ class TruthfulGuide:
         self.bench.bus.poll()
         self.plant.hand = None
 
+    def come_back(self, joint: int, servo_id: int) -> None:
+        raise AssertionError("somebody looks all the time")
+
     def watching(self) -> AbstractContextManager[object]:
         return nullcontext()
 
@@ -166,7 +169,7 @@ def test_a_joint_that_is_blocked_is_named() -> None:
     bench.bus.jam(1)
     assert not wiggle(bench.driver, 1).moved
     with pytest.raises(ProcedureError, match="servo 1 was not seen to move"):
-        find_direction(bench.driver, 1, lambda one: "right")
+        find_direction(bench.driver, 1, lambda: "right")
     with pytest.raises(ProcedureError, match="servo 1 does not answer any more"):
         wiggle(bench.driver, 1, at_the_end=lambda: setattr(bench.servos[0], "dead", True))
     with pytest.raises(ProcedureError, match="servos 1 do not answer"):
