@@ -29,11 +29,11 @@ from snake_gym.physics.contact_law import (
     FAR, normal_velocity, add_contacts, measure_slot, set_law, set_laws,
 )  # fmt: skip
 from snake_gym.physics.lanes import (
-    AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BASE_W, BEFORE, BETA, BOUNCE, BOUNCED, CARRIED, CONTACTS_CHANGE, CPW,
-    CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, GX, GY, HALF,
-    IMPULSE, INERTIA, JAMMED, LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, OMEGA, ON, PER_H, PRESS, RECORD, REL,
-    RESULT, RIGID, RUB, RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOPS_CHANGE, T0, TARGET, THETA, TOTAL, TOUCHES,
-    TRIES, VN, VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
+    AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BASE_W, BEFORE, BETA, BOUNCE, BOUNCE_TRIES, CARRY_TRIES, CONTACTS_CHANGE,
+    CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, T_STIFFNESS, GX, GY,
+    HALF, IMPULSE, INERTIA, JAMMED, LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, OMEGA, ON, PER_H, N_IMPULSE, RECORD,
+    REL, RESULT, RIGID, T_IMPULSE, FRICTION_TRIES, RW, RX, RY, SLOTS, SOL_W, N_STIFFNESS, STOPS_CHANGE, T0, TARGET,
+    THETA, TOTAL, TOUCHES, TRIES, VN, VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, kernel, larger, load, select, smaller, splat, square_root, store
 from snake_gym.physics.stops import PATIENCE
@@ -69,7 +69,7 @@ def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     """Set up all contacts at the foreseen end of the step, before it is solved."""
     set_laws(s, n, law)
     store(s, (n + 1) * RECORD + TRIES, splat(0.0))
-    for field in (CARRIED, RUBBED, BOUNCED):
+    for field in (CARRY_TRIES, FRICTION_TRIES, BOUNCE_TRIES):
         store(s, (n + 1) * RECORD + field, splat(0.0))
     for i in range(1, n + 1):
         near = _PARTED * load(s, i * RECORD + HALF)
@@ -99,7 +99,7 @@ def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
             c = slot_of(n, i, j)
             vn = normal_velocity(s, i * RECORD, c)
             on = load(s, c + ON) > 0.0
-            impulse = load(s, c + PRESS) - load(s, c + STIFF) * vn
+            impulse = load(s, c + N_IMPULSE) - load(s, c + N_STIFFNESS) * vn
             gap = slack + h * (vn - load(s, c + TARGET))
             store(s, c + RESULT, select(on, impulse, gap))
             pull = select(on & (impulse < stick), smaller(pull, impulse), pull)
@@ -147,8 +147,8 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
                 store(s, c + ON, select(pulls, splat(0.0), select(enters, splat(1.0), on)))
                 # Friction alone may make a contact pull; one that comes back late has no friction, and stays.
                 drop_friction(s, c, pulls, greedy)
-                plain = load(s, c + STIFF) * load(s, c + TARGET)
-                store(s, c + PRESS, select(pulls, plain, load(s, c + PRESS)))
+                plain = load(s, c + N_STIFFNESS) * load(s, c + TARGET)
+                store(s, c + N_IMPULSE, select(pulls, plain, load(s, c + N_IMPULSE)))
         if changed:
             add_contacts(s, n, i, counts[i])
             first = min(first, i)
@@ -236,12 +236,12 @@ def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
             vn = normal_velocity(s, i * RECORD, c)
             presses = (load(s, c + ON) > 0.0) & (bounce > 0.0) & (result > 0.0)
             work = work + select(presses, result * vn * bounce / larger(vn - load(s, c + VN), splat(_EXACT)), zero)
-    times = load(s, world + BOUNCED)
+    times = load(s, world + BOUNCE_TRIES)
     haste = larger((times - 1.0) * (times - 1.0), splat(1.0))
     kept = 1.0 - _MARGIN * haste * excess / larger(work, splat(1e-300))
     kept = select((excess > 0.0) & (work > 0.0), larger(kept, zero), splat(1.0))
     kept = select((excess > 0.0) & (times >= _BOUNCES), zero, kept)
-    store(s, world + BOUNCED, times + select(kept < 1.0, splat(1.0), zero))
+    store(s, world + BOUNCE_TRIES, times + select(kept < 1.0, splat(1.0), zero))
     first = n + 1
     for i in range(n, 0, -1):
         changed = False
@@ -251,7 +251,7 @@ def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
             if any_lane(lost > 0.0):
                 changed = True
                 store(s, c + TARGET, load(s, c + TARGET) - lost)
-                store(s, c + PRESS, load(s, c + PRESS) - load(s, c + STIFF) * lost)
+                store(s, c + N_IMPULSE, load(s, c + N_IMPULSE) - load(s, c + N_STIFFNESS) * lost)
                 store(s, c + BOUNCE, load(s, c + BOUNCE) - lost)
         if changed:
             add_contacts(s, n, i, counts[i])
@@ -272,7 +272,7 @@ def revise_frictions(s, n, counts, law, settled):  # type: ignore[no-untyped-def
         if any_lane(rubbed > 0.0):
             add_contacts(s, n, i, counts[i])
             first, rubs = i, larger(rubs, rubbed)
-    store(s, (n + 1) * RECORD + RUBBED, load(s, (n + 1) * RECORD + RUBBED) + rubs)
+    store(s, (n + 1) * RECORD + FRICTION_TRIES, load(s, (n + 1) * RECORD + FRICTION_TRIES) + rubs)
     return first, rubs
 
 
@@ -281,29 +281,29 @@ def carry_impulses(s, n, counts, settled):  # type: ignore[no-untyped-def]
     """Carry over the impulses of rigid contacts so that v_n' comes to the target, in the worlds ``settled``.
 
     Return the first link that changed, or n + 1. By the method of multipliers each correction leaves about
-    (mass felt) / STIFF of the velocity error before. Where contacts contradict each other, as in a jam, it would not
-    end: those keep the error that their stiffness leaves.
+    (mass felt) / N_STIFFNESS of the velocity error before. Where contacts contradict each other, as in a jam, it would
+    not end: those keep the error that their stiffness leaves.
     """
     first = n + 1
     world = (n + 1) * RECORD
-    times, moved = load(s, world + CARRIED), splat(0.0)
+    times, moved = load(s, world + CARRY_TRIES), splat(0.0)
     may = settled & (times < _CARRY)
     for i in range(n, 0, -1):
         changed = False
         for j in range(counts[i]):
             c = slot_of(n, i, j)
-            on, stiff, target = load(s, c + ON), load(s, c + STIFF), load(s, c + TARGET)
+            on, stiff, target = load(s, c + ON), load(s, c + N_STIFFNESS), load(s, c + TARGET)
             miss = absolute(normal_velocity(s, i * RECORD, c) - target)
             moves = (on > 0.0) & (miss > _EXACT) & (miss < _JAMMED) & may
             if any_lane(moves):
                 changed = True
                 press = load(s, c + RESULT) + stiff * target
-                store(s, c + PRESS, select(moves, press, load(s, c + PRESS)))
+                store(s, c + N_IMPULSE, select(moves, press, load(s, c + N_IMPULSE)))
                 moved = select(moves, splat(1.0), moved)
         if changed:
             add_contacts(s, n, i, counts[i])
             first = i
-    store(s, world + CARRIED, times + moved)
+    store(s, world + CARRY_TRIES, times + moved)
     return first
 
 
@@ -337,8 +337,8 @@ def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
             nx, ny = load(s, c + NX), load(s, c + NY)
             vn = normal_velocity(s, a, c)
             vt = tangential_velocity(s, a, c)
-            force = on * larger(load(s, c + PRESS) - load(s, c + STIFF) * vn, zero) * per_h
-            slide = on * (load(s, c + RUB) - load(s, c + GRIP) * vt) * per_h
+            force = on * larger(load(s, c + N_IMPULSE) - load(s, c + N_STIFFNESS) * vn, zero) * per_h
+            slide = on * (load(s, c + T_IMPULSE) - load(s, c + T_STIFFNESS) * vt) * per_h
             store(s, c + IMPULSE, force)
             fx = fx + weight * (force * nx - slide * ny)
             fy = fy + weight * (force * ny + slide * nx)

@@ -10,8 +10,8 @@ SLIDES is the present state of a contact's friction:
 =======  =======  =====================================================================================================
 SLIDES   does     goes on to
 =======  =======  =====================================================================================================
-1, -1    slides   0 where the slip v_t' has another sign and RUB is no more than mu times the normal impulse, or where
-                  more friction only asks for more; else RUB follows the normal impulse
+1, -1    slides   0 where the slip v_t' has another sign and T_IMPULSE is no more than mu times the normal impulse, or
+                  where more friction only asks for more; else T_IMPULSE follows the normal impulse
 0        sticks   1 or -1 where it would have to hold more than mu times the normal impulse
 2        nothing  stays: friction made the contact pull, again and again, in this step
 =======  =======  =====================================================================================================
@@ -22,8 +22,8 @@ What still changes after many corrections sticks: that takes energy, whatever th
 from __future__ import annotations
 
 from snake_gym.physics.lanes import (
-    FIRM, GRIP, HELD, IMPULSE, NX, NY, ON, PRESSED, RECORD, RESULT, RUB, RUBBED, SLIDES, SOL_W, T_ARM, UX, UY,
-    VT, H, slot_of,
+    FIRM, T_STIFFNESS, T_BEFORE, IMPULSE, NX, NY, ON, T_LIMIT_BEFORE, RECORD, RESULT, T_IMPULSE, FRICTION_TRIES, SLIDES,
+    SOL_W, T_ARM, UX, UY, VT, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
 
@@ -37,7 +37,7 @@ _BREAKS = 8.0
 _DRIFTS = 16.0
 """Most corrections in a step in which friction follows the normal impulse."""
 _NEVER = 1e300
-"""HELD of a contact that has not pressed in the step yet."""
+"""T_BEFORE of a contact that has not pressed in the step yet."""
 _NOTICED = 1e-3
 """Least change of friction, as a share of it, from which the next one is extrapolated."""
 _LEAST_SHARE = 0.02
@@ -65,11 +65,11 @@ def set_friction(s, n, c, law):  # type: ignore[no-untyped-def]
         slides = select(moves, copy_sign(splat(1.0), slip), slides)
         rub = -slides * (law.coulomb * h * load(s, c + IMPULSE))
         grip = select(moves, grip, grip + load(s, world + FIRM))
-    store(s, c + GRIP, grip)
-    store(s, c + RUB, rub)
+    store(s, c + T_STIFFNESS, grip)
+    store(s, c + T_IMPULSE, rub)
     store(s, c + SLIDES, slides)
-    store(s, c + HELD, splat(_NEVER))
-    store(s, c + PRESSED, splat(0.0))
+    store(s, c + T_BEFORE, splat(_NEVER))
+    store(s, c + T_LIMIT_BEFORE, splat(0.0))
 
 
 @kernel
@@ -77,8 +77,8 @@ def drop_friction(s, c, where, for_now):  # type: ignore[no-untyped-def]
     """Remove the slot's friction in the lanes ``where``: Coulomb's until the normal impulse is known again where
     ``for_now``, else all of it until the step's end."""
     zero = splat(0.0)
-    store(s, c + GRIP, select(where, zero, load(s, c + GRIP)))
-    store(s, c + RUB, select(where, zero, load(s, c + RUB)))
+    store(s, c + T_STIFFNESS, select(where, zero, load(s, c + T_STIFFNESS)))
+    store(s, c + T_IMPULSE, select(where, zero, load(s, c + T_IMPULSE)))
     for_good = where & (select(for_now, splat(1.0), zero) == 0.0)
     store(s, c + SLIDES, select(for_good, splat(_DROPPED), load(s, c + SLIDES)))
 
@@ -91,9 +91,9 @@ def judge_friction(s, n, a, c, law, settled):  # type: ignore[no-untyped-def]
     the lanes in which friction follows the normal impulse, breaks loose, or sticks from now on.
     """
     world = (n + 1) * RECORD
-    times, firm, slides = load(s, world + RUBBED), load(s, world + FIRM), load(s, c + SLIDES)
-    slip, rub = tangential_velocity(s, a, c), load(s, c + RUB)
-    held = rub - select(load(s, c + GRIP) >= firm, firm * slip, splat(0.0))
+    times, firm, slides = load(s, world + FRICTION_TRIES), load(s, world + FIRM), load(s, c + SLIDES)
+    slip, rub = tangential_velocity(s, a, c), load(s, c + T_IMPULSE)
+    held = rub - select(load(s, c + T_STIFFNESS) >= firm, firm * slip, splat(0.0))
     press = law.coulomb * load(s, c + RESULT)
     cone = larger(press, splat(0.0))
     on = settled & (load(s, c + ON) > 0.0)
@@ -111,9 +111,9 @@ def judge_friction(s, n, a, c, law, settled):  # type: ignore[no-untyped-def]
 @kernel
 def compare_friction(s, c, way, held, press):  # type: ignore[no-untyped-def]
     """Return how the slot's friction and its error have changed since the solution before."""
-    known = load(s, c + HELD) < _NEVER
-    moved = select(known, held - load(s, c + HELD), splat(0.0))
-    return moved, select(known, -way * (press - load(s, c + PRESSED)) - moved, splat(0.0))
+    known = load(s, c + T_BEFORE) < _NEVER
+    moved = select(known, held - load(s, c + T_BEFORE), splat(0.0))
+    return moved, select(known, -way * (press - load(s, c + T_LIMIT_BEFORE)) - moved, splat(0.0))
 
 
 @kernel
@@ -158,16 +158,16 @@ def revise_friction(s, n, i, count, law, settled, share, feeds):  # type: ignore
         way, held, press, follows, breaks, stops = judge_friction(s, n, a, c, law, settled)
         moved, gain = compare_friction(s, c, way, held, press)
         on = load(s, c + ON) > 0.0
-        store(s, c + HELD, select(on, held, load(s, c + HELD)))
-        store(s, c + PRESSED, select(on, press, load(s, c + PRESSED)))
+        store(s, c + T_BEFORE, select(on, held, load(s, c + T_BEFORE)))
+        store(s, c + T_LIMIT_BEFORE, select(on, press, load(s, c + T_LIMIT_BEFORE)))
         rub = -way * press - share * (moved + gain)
         stops = stops | (follows & (feeds > 0.0) & (moved * gain > -_LEAST_SHARE * moved * moved))
         changes = stops | follows | breaks
         if any_lane(changes):
-            rub = select(follows | breaks, -way * larger(-way * rub, zero), load(s, c + RUB))
-            store(s, c + RUB, select(stops, zero, rub))
+            rub = select(follows | breaks, -way * larger(-way * rub, zero), load(s, c + T_IMPULSE))
+            store(s, c + T_IMPULSE, select(stops, zero, rub))
             store(s, c + SLIDES, select(stops, zero, select(changes, way, load(s, c + SLIDES))))
-            grip = select(breaks, viscous, load(s, c + GRIP))
-            store(s, c + GRIP, select(stops, viscous + load(s, world + FIRM), grip))
+            grip = select(breaks, viscous, load(s, c + T_STIFFNESS))
+            store(s, c + T_STIFFNESS, select(stops, viscous + load(s, world + FIRM), grip))
             changed = select(changes, splat(1.0), changed)
     return changed

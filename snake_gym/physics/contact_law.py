@@ -5,17 +5,17 @@ side of a capsule, wall) with the ends of the link; so a link along a wall has t
 one. A joint counts as the end of the link behind it, and of the one before it too if that is thicker. With the normal n
 from obstacle to link, the gap g_0 as the step of length h begins and g' at its end, and v_n' the normal velocity there,
 
-    impulse j = STIFF (v_t - v_n'),   j >= 0,   v_t such that g' = min(g_0, 0) (1 - h r),  r = k / (h k + d):
+    impulse j = N_STIFFNESS (v_t - v_n'),   j >= 0,   v_t such that g' = min(g_0, 0) (1 - h r),  r = k / (h k + d):
 
 a link that has not arrived yet is slowed just so that it arrives, and an overlap shrinks at the rate r of the spring
-against its damper. STIFF = h (h k + d) is that of a spring and damper, or more where that is not firm. g' is linear in
-v_n' about the foreseen end of the step, ``g' = g* + h (v_n' - v_n*)``. That is a rank-one addition to the link's
-matrix: it passes through all joints in the same elimination, so that an impact meets the chain's own effective mass
-(wang, eq. 12-15 treat the link as free). Restitution (Newton's) raises v_n' to ``-e`` times the approach. With Coulomb
-friction that is done at e = 0 too: a link that is slowed in one step and stopped in the next meets two impacts,
+against its damper. N_STIFFNESS = h (h k + d) is that of a spring and damper, or more where that is not firm. g' is
+linear in v_n' about the foreseen end of the step, ``g' = g* + h (v_n' - v_n*)``. That is a rank-one addition to the
+link's matrix: it passes through all joints in the same elimination, so that an impact meets the chain's own effective
+mass (wang, eq. 12-15 treat the link as free). Restitution (Newton's) raises v_n' to ``-e`` times the approach. With
+Coulomb friction that is done at e = 0 too: a link that is slowed in one step and stopped in the next meets two impacts,
 and what sticks in one may slide in two.
 
-The rigid model (wang, eq. 11-19; Moreau's time stepping) is the limit of infinite STIFF with g' = 0: 0 <= j,
+The rigid model (wang, eq. 11-19; Moreau's time stepping) is the limit of infinite N_STIFFNESS with g' = 0: 0 <= j,
 v_n' >= v_t, and j (v_n' - v_t) = 0.
 
 The velocities at a contact are those that the foreseen rates give in the step's geometry; gaps after a solution follow
@@ -30,10 +30,10 @@ from __future__ import annotations
 from snake_gym.physics.chain import join_links
 from snake_gym.physics.contact_friction import set_friction
 from snake_gym.physics.lanes import (
-    AXIS_X, AXIS_Y, BEFORE, BOUNCE, CLOSING, COS, CPW, CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, END, FIRM,
-    GAP, GRIP, HALF, LENGTH, NEW_VX, NEW_VY, NX, NY, N_ARM, OMEGA, OMEGA_P, ON, PER_H, POS_X, POS_Y, PRESS, RADIUS,
-    RECORD, ROUND, RUB, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, TARGET, TOTAL, T_ARM, USED, UX, UY, VN, VT, H,
-    slot_of,
+    AXIS_X, AXIS_Y, BEFORE, BOUNCE, CLOSING, COS, CPW, CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, END, FIRM, GAP,
+    T_STIFFNESS, HALF, LENGTH, NEW_VX, NEW_VY, NX, NY, N_ARM, OMEGA, OMEGA_P, ON, PER_H, POS_X, POS_Y, N_IMPULSE,
+    RADIUS, RECORD, ROUND, T_IMPULSE, SIGMA, SIN, SOL_W, START_X, START_Y, N_STIFFNESS, TARGET, TOTAL, T_ARM, USED, UX,
+    UY, VN, VT, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import kernel, larger, load, select, smaller, splat, square_root, store
 
@@ -42,11 +42,11 @@ FAR = 1e9
 _SLOWEST_IMPACT = 0.02
 """Least approach speed [m/s] that bounces."""
 _FIRMNESS = 1e3
-"""Least STIFF, in masses of the robot: it makes an impact one event at any step size."""
+"""Least N_STIFFNESS, in masses of the robot: it makes an impact one event at any step size."""
 _FASTEST_WAY_OUT = 0.05
 """Speed [m/s] at which a link is pushed out of an obstacle at most: it has no energy to gain there."""
 _RIGIDITY = 1e4
-"""STIFF of rigid contact, in masses of the robot; corrections remove the rest of v_n' - v_t."""
+"""N_STIFFNESS of rigid contact, in masses of the robot; corrections remove the rest of v_n' - v_t."""
 
 
 @kernel
@@ -108,7 +108,7 @@ def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def set_laws(s, n, law):  # type: ignore[no-untyped-def]
-    """Set the values that all contacts of a world share in a step of length H: 1/h, STIFF, closing rate of gaps < 0."""
+    """Set what all contacts of a world share in a step of length H: 1/h, N_STIFFNESS, closing rate of gaps < 0."""
     world = (n + 1) * RECORD
     h, total = load(s, world + H), load(s, world + TOTAL)
     store(s, world + PER_H, 1.0 / h)
@@ -142,9 +142,9 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
         if law.coulomb > 0.0:
             # The link may be stopped short of the obstacle, where nothing takes what speed is left.
             stiff = select(impact, larger(stiff, _RIGIDITY * load(s, world + TOTAL)), stiff)
-    store(s, c + STIFF, stiff)
+    store(s, c + N_STIFFNESS, stiff)
     store(s, c + TARGET, target)
-    store(s, c + PRESS, stiff * target)
+    store(s, c + N_IMPULSE, stiff * target)
     set_friction(s, n, c, law)
 
 
@@ -158,10 +158,10 @@ def add_contacts(s, n, i, count):  # type: ignore[no-untyped-def]
     for j in range(count):
         c = slot_of(n, i, j)
         on = load(s, c + ON)
-        stiff = on * load(s, c + STIFF)
-        press = on * load(s, c + PRESS)
-        grip = on * load(s, c + GRIP)
-        rub = on * load(s, c + RUB)
+        stiff = on * load(s, c + N_STIFFNESS)
+        press = on * load(s, c + N_IMPULSE)
+        grip = on * load(s, c + T_STIFFNESS)
+        rub = on * load(s, c + T_IMPULSE)
         nx, ny = load(s, c + NX), load(s, c + NY)
         arm, side = load(s, c + N_ARM), load(s, c + T_ARM)
         xx = xx + stiff * nx * nx + grip * ny * ny

@@ -3,17 +3,17 @@
 Actuator with limit and backlash, dry friction and stop of a joint are together one law, a torque F(rel) that falls in
 pieces as the joint's rate rises. So the step is the minimum of a convex function of the joints' rates, whose slope in
 the rate of joint j is m_j - F_j(rel_j), with m_j the torque that the chain needs to move in that way. Here friction
-sticks, and stops push, with a finite slope (STEEP times the links' inertia), so that F is a function. Each correction
+sticks, and stops push, with a finite slope (SLOPE times the links' inertia), so that F is a function. Each correction
 
 * solves the chain with the pieces that hold at the present rates: a step from (LINE_REL, LINE_MU) to (REL, MU);
 * goes as far along it as the function falls; m is linear along it, so that this takes no further solution,
 
-until the pieces at the end are those used. Every correction lowers the function, so there are no circles. STEEP rises
+until the pieces at the end are those used. Every correction lowers the function, so there are no circles. SLOPE rises
 from stage to stage. After the last one the joints that stick or are at a stop are held, and the world is solved once
-more. If a law does not hold then, descent begins again, and may miss the laws by more (SLACK), as a joint on the edge
-between two pieces would change for ever; with joint friction, or where that does not help, it goes on steeper. Descent
-also begins again, as steep as it ended, where laws no longer hold later, because contacts or ground friction have
-changed.
+more. If a law does not hold then, descent begins again, and may miss the laws by more (TOLERANCE), as a joint on the
+edge between two pieces would change for ever; with joint friction, or where that does not help, it goes on steeper.
+Descent also begins again, as steep as it ended, where laws no longer hold later, because contacts or ground friction
+have changed.
 
 DESCENT of a world: 0 not in use, 1 begins, 2 descends, 3 has ended, 4 has ended and the laws hold.
 """
@@ -25,9 +25,8 @@ import math
 from snake_gym.physics.imperfections import find_flank, servo_law
 from snake_gym.physics.joint_friction import put_joint_friction
 from snake_gym.physics.lanes import (
-    AT_LIMIT, AT_STOP, BASE, DESCENT, D_J, FLANK, HALF, INERTIA, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LINE_MU,
-    LINE_REL, MASS, MU, NO_LOAD, PW, RECORD, REL, RIGID, SLACK, SLIDING_J, STEEP, STOP, STOPS_CHANGE, T0, VOLT, WW,
-    B, H, K,
+    AT_LIMIT, AT_STOP, BASE, DESCENT, D_J, FLANK, HALF, INERTIA, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LINE_MU, LINE_REL,
+    MASS, MU, NO_LOAD, PW, RECORD, REL, RIGID, TOLERANCE, SLIDING_J, SLOPE, STOP, STOPS_CHANGE, T0, VOLT, WW, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
 
@@ -80,7 +79,7 @@ def steepness(s, n, i):  # type: ignore[no-untyped-def]
     b = a + RECORD
     first = load(s, a + INERTIA) + load(s, a + MASS) * load(s, a + HALF) * load(s, a + HALF)
     second = load(s, b + INERTIA) + load(s, b + MASS) * load(s, b + HALF) * load(s, b + HALF)
-    return load(s, (n + 1) * RECORD + STEEP) * (first + second)
+    return load(s, (n + 1) * RECORD + SLOPE) * (first + second)
 
 
 @kernel
@@ -185,7 +184,7 @@ def has_laws(s, a):  # type: ignore[no-untyped-def]
 def laws_hold(s, n, laws):  # type: ignore[no-untyped-def]
     """Return 1 in the worlds whose joints obey their laws, with those held that stick or are at a stop."""
     holds = splat(1.0)
-    slack = load(s, (n + 1) * RECORD + SLACK)
+    slack = load(s, (n + 1) * RECORD + TOLERANCE)
     rate = _RATE * slack
     for i in range(1, n):
         a = i * RECORD
@@ -214,7 +213,7 @@ def laws_hold(s, n, laws):  # type: ignore[no-untyped-def]
 def begin_descent(s, n, begins, laws):  # type: ignore[no-untyped-def]
     """Begin at the present solution in the worlds ``begins``; friction and stops become part of the joints' laws."""
     world = (n + 1) * RECORD
-    steep, slack, failed = load(s, world + STEEP), load(s, world + SLACK), load(s, world + DESCENT) == ENDED
+    steep, slack, failed = load(s, world + SLOPE), load(s, world + TOLERANCE), load(s, world + DESCENT) == ENDED
     steeper = smaller(_STEEPER * steep, splat(_STEEPEST_AGAIN))
     # Not far from the end of the last descent where contacts or ground friction have changed since.
     again = select(load(s, world + DESCENT) == _HOLDS, splat(_STEEPEST), splat(_STEEP_FIRST))
@@ -225,8 +224,8 @@ def begin_descent(s, n, begins, laws):  # type: ignore[no-untyped-def]
     else:
         steeper = select(failed & (slack >= _SLACKEST), steeper, again)
     slacker = select(failed, slacker, splat(1.0))
-    store(s, world + STEEP, select(begins, steeper, steep))
-    store(s, world + SLACK, select(begins, slacker, slack))
+    store(s, world + SLOPE, select(begins, steeper, steep))
+    store(s, world + TOLERANCE, select(begins, slacker, slack))
     for i in range(1, n):
         a = i * RECORD
         here = begins & has_laws(s, a)
@@ -278,7 +277,7 @@ def descend(s, n, laws):  # type: ignore[no-untyped-def]
     """Correct the joints' laws in worlds that descend; return the first link that changed, or n + 1."""
     world = (n + 1) * RECORD
     zero, one = splat(0.0), splat(1.0)
-    phase, steep = load(s, world + DESCENT), load(s, world + STEEP)
+    phase, steep = load(s, world + DESCENT), load(s, world + SLOPE)
     if not any_lane(phase > 0.0):
         return n + 1
     begins = (phase == BEGINS) | ((phase >= ENDED) & (laws_hold(s, n, laws) == 0.0))
@@ -293,7 +292,7 @@ def descend(s, n, laws):  # type: ignore[no-untyped-def]
             store(s, a + start, select(goes_on, was + share * (load(s, a + end) - was), was))
     end_descent(s, n, ends, laws)
     begin_descent(s, n, begins, laws)
-    store(s, world + STEEP, select(stage_ends & (steep < _STEEPEST), steep * _STEEPER, load(s, world + STEEP)))
+    store(s, world + SLOPE, select(stage_ends & (steep < _STEEPEST), steep * _STEEPER, load(s, world + SLOPE)))
     after = select(ends, splat(ENDED), select(phase == ENDED, splat(_HOLDS), phase))
     store(s, world + DESCENT, select(begins, splat(DESCENDS), after))
     takes = select(begins | goes_on, one, zero) - select(ends, one, zero)

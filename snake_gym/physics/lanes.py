@@ -88,8 +88,8 @@ FAULT = F2_KIND - F_KIND
     # of the corrections: numbers of corrections, of carried impulses and of corrected frictions of contacts in this
     # step; flags: joint laws, stops, contacts still change; descent of the joints' laws, its slope and what it may miss
     # (joint_descent); JAMMED: nothing has settled the laws, and the world stands still; number of such steps
-    TRIES, CARRIED, RUBBED, BOUNCED, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, DESCENT, STEEP, SLACK, JAMMED,
-    STOOD_STILL,
+    TRIES, CARRY_TRIES, FRICTION_TRIES, BOUNCE_TRIES, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, DESCENT, SLOPE,
+    TOLERANCE, JAMMED, STOOD_STILL,
     # Runge-Kutta
     CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
     *_,
@@ -102,12 +102,12 @@ SLOTS = 8
     START_X, START_Y, AXIS_X, AXIS_Y, LENGTH, ROUND, END, NUMBER, USED,
     # gap as the step begins; geometry at its foreseen end: gap, normal, moments of normal and tangent, velocities
     BEFORE, GAP, NX, NY, N_ARM, T_ARM, VN, VT,
-    # law: impulse = PRESS - STIFF v_n' while ON, so that v_n' comes to TARGET (BOUNCE of it by restitution); along the
-    # surface RUB - GRIP v_t', with SLIDES (table in contact_friction); force of the step before, outcome of the present
-    # solution
-    ON, TARGET, BOUNCE, PRESS, STIFF, GRIP, RUB, SLIDES, IMPULSE, RESULT,
+    # law: impulse = N_IMPULSE - N_STIFFNESS v_n' while ON, so that v_n' comes to TARGET (BOUNCE of it by restitution);
+    # along the surface T_IMPULSE - T_STIFFNESS v_t', with SLIDES (table in contact_friction); force of the step before,
+    # outcome of the present solution
+    ON, TARGET, BOUNCE, N_IMPULSE, N_STIFFNESS, T_STIFFNESS, T_IMPULSE, SLIDES, IMPULSE, RESULT,
     # Coulomb friction that acted in the solution before, and mu times the normal impulse there
-    HELD, PRESSED,
+    T_BEFORE, T_LIMIT_BEFORE,
     *_REST,
 ) = (i * LANES for i in range(_MOST_FIELDS))
 SLOT = (_MOST_FIELDS - len(_REST)) * LANES

@@ -2,7 +2,7 @@
 
 A stage of a step is prepared for what is foreseen: points move no further than LONGEST_STRIDE, and the gaps of contacts
 are those of the geometry at its foreseen end. A world that moves faster as the stage begins takes it in PARTS, a power
-of two. One whose solution turns out otherwise strays: it takes the stage again, from the same begin, in twice as many.
+of two. One whose solution is not as predicted takes the stage again, from the same begin, in twice as many.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def divide_step(s, n, dt):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def turns_otherwise(s, n, counts):  # type: ignore[no-untyped-def]
+def rotated_more_than_predicted(s, n, counts):  # type: ignore[no-untyped-def]
     """Return in which worlds links touch, or may, whose foreseen gaps are wrong, as they turn otherwise."""
     world, zero = (n + 1) * RECORD, splat(0.0)
     sigma, error = load(s, world + SIGMA), zero
@@ -90,12 +90,12 @@ def turns_otherwise(s, n, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def strays(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped-def]
+def prediction_failed(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped-def]
     """Set PARTS to 2 in the worlds whose solution for the step dt is not what it was prepared for, to 1 in the others.
 
     That is: points near obstacles move further than LONGEST_STRIDE, or than the look-up held for; or links that touch
     turn otherwise than foreseen, so that gaps are not what they were taken for; or no laws have been found that hold.
-    Return True if any strays. Nothing does in ``_MOST_PARTS`` parts of a step, however it turns out.
+    Return True if it failed in any. It never does in ``_MOST_PARTS`` parts of a step, however it turns out.
     """
     world = (n + 1) * RECORD
     pace = fastest_point(s, n, NEW_VX, NEW_VY, SOL_W)
@@ -104,7 +104,7 @@ def strays(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped-def]
     unseen = unseen & (dt * pace > LEAST_STRIDE)
     far = unseen | (dt * pace > load(s, world + LONGEST_STRIDE))
     if counts[0] > 0:
-        far = far | turns_otherwise(s, n, counts)
+        far = far | rotated_more_than_predicted(s, n, counts)
     if parts < _MOST_TRIES:
         far = far | (load(s, world + JAMMED) > 0.0)
     if parts >= _MOST_PARTS or not any_lane(far):
@@ -153,8 +153,8 @@ def take_stage(  # type: ignore[no-untyped-def]
 ):
     """Advance a block by one stage, in parts where links near obstacles move far or otherwise than foreseen.
 
-    Each lane takes it in its number of PARTS, a power of two, or more if it strays. All lanes take all numbers that
-    occur, from the same begin, and each keeps the result of its own; so a world does not depend on its neighbours.
+    Each lane takes it in its number of PARTS, a power of two, or more if its prediction failed. All lanes take all
+    numbers that occur, from the same begin, and keep the result of their own: no world depends on its neighbours.
     ``spare`` (3, scratch size): room for the begin, the results, and the laws with which the stage begins.
     """
     parts_of = (n + 1) * RECORD + PARTS
@@ -191,7 +191,7 @@ def take_stage(  # type: ignore[no-untyped-def]
 def take_parts(  # type: ignore[no-untyped-def]
     s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws
 ):
-    """Advance a block by one stage in ``parts`` parts; PARTS becomes larger than this where a world strays.
+    """Advance a block by one stage in ``parts`` parts; PARTS becomes larger than this where a prediction failed.
 
     Return ``divided``, whether the lanes have different PARTS. Where that is so only now, ``begin`` is set to what the
     stage begins with: links not yet moved, laws as before the solution.
@@ -206,7 +206,7 @@ def take_parts(  # type: ignore[no-untyped-def]
         if part > 0:
             look_around(s, n, ids, count, length, obstacles, counts, old)
         solve_stage(s, n, stage, dt, counts, laws)
-        if strays(s, n, counts, length, obstacles.skin_m, parts):
+        if prediction_failed(s, n, counts, length, obstacles.skin_m, parts):
             strayed = larger(strayed, load(s, world + PARTS) - 1.0)
             if not divided:
                 copy_scratch(begin, s)
