@@ -102,6 +102,11 @@ def servos() -> Iterator[tuple[TextServos, str]]:
         os.close(end)
 
 
+def body_of(family: ServoFamily, device: str, folder: Path) -> ServoBody:
+    bus = BusPort(device, 57_600, family).open()
+    return ServoBody(bus, straight_chain(IDS, 1.0, "TX430"), LIMITS, 0.05, stop=EmergencyStop(folder / "estop"))
+
+
 def test_the_guard_plays_them(family: ServoFamily, servos: tuple[TextServos, str], tmp_path: Path) -> None:
     memory, device = servos
     body = GuardedBody(
@@ -131,10 +136,7 @@ def test_their_faults_modes_and_silence_mean_what_the_table_says(
     family: ServoFamily, servos: tuple[TextServos, str], tmp_path: Path
 ) -> None:
     memory, device = servos
-    body = ServoBody(
-        BusPort(device, 57_600, family).open(), straight_chain(IDS, 1.0, "TX430"), LIMITS, 0.05,
-        stop=EmergencyStop(tmp_path / "estop"),
-    )  # fmt: skip
+    body = body_of(family, device, tmp_path)
     memory.set(2, "mode", 4)
     with pytest.raises(BringUpError, match=r"joint 2 .* is in mode 4; expected 3, position"):
         body.start()
@@ -155,10 +157,7 @@ def test_one_that_restarts_gets_its_torque_back(
     family: ServoFamily, servos: tuple[TextServos, str], tmp_path: Path
 ) -> None:
     memory, device = servos
-    body = ServoBody(
-        BusPort(device, 57_600, family).open(), straight_chain(IDS, 1.0, "TX430"), LIMITS, 0.05,
-        stop=EmergencyStop(tmp_path / "estop"),
-    )  # fmt: skip
+    body = body_of(family, device, tmp_path)
     body.start()
     try:
         memory.silent.add(2)

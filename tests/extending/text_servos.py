@@ -101,10 +101,15 @@ class TextBus:
         while self._line.read(4096, 0.0):
             pass
         self._line.write(request + b"\n")
+        _, servo_id, _, n_bytes = request.split()
         heard, end_s = b"", self.clock.now() + WAIT_S
-        while not heard.endswith(b"\n") and (left_s := end_s - self.clock.now()) > 0.0:
+        while (left_s := end_s - self.clock.now()) > 0.0:
             heard += self._line.read(4096, left_s)
-        return heard if heard.startswith(request.split()[1] + b" ") and heard.endswith(b"\n") else b""
+            for line in heard.split(b"\n")[:-1]:  # a late answer to an earlier request may come before
+                words = line.split()
+                if len(words) == 3 and words[0] == servo_id and len(words[2]) == 2 * int(n_bytes):
+                    return line
+        return b""
 
 
 _STEP = 2.0 * math.pi / 4096
