@@ -176,20 +176,18 @@ def test_one_that_restarts_gets_its_torque_back(
 
 
 def test_estop_switches_them_off_from_any_folder(
-    family: ServoFamily, servos: tuple[TextServos, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    family: ServoFamily, servos: tuple[TextServos, str], tmp_path: Path
 ) -> None:
-    memory, device = servos
-    latch = tmp_path / "estop"
+    (memory, device), latch = servos, tmp_path / "estop"
     port = BusPort.of(BusPort(device, 57_600, family).to_dict())
     assert Path(port.family.bus.rpartition(":")[0]).is_absolute()
     lock = EmergencyStop(latch)
     lock.hold("run", {**port.to_dict(), "ids": list(IDS)})
     lock._lock.close()  # type: ignore[union-attr]  # as its process would leave it
     memory.set(1, "torque_enable", 1)
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-m", "snake_gym.hardware", "estop", "--latch", str(latch)], cwd="/", env=environment,
-        capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "snake_gym.hardware", "estop", "--latch", str(latch)], cwd="/",
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert memory.get(1, "torque_enable") == 0
