@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -110,14 +111,22 @@ class EmergencyStop:
     def trip(self, reason: str) -> bool:
         """Trip the stop; the first reason counts. Return False if the latch is not writable: only this object trips."""
         content = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
+        draft = self.latch.with_name(f"{self.latch.name}.{os.getpid()}-{threading.get_native_id()}")
         try:  # the file is the stop, even if empty: a full disk
-            with self.latch.open("x") as file, suppress(OSError):
+            with draft.open("w") as file, suppress(OSError):
                 file.write(content)
-        except FileExistsError:
-            return True
+            try:  # a reader finds the reason in it from the first moment
+                os.link(draft, self.latch)
+            except FileExistsError:
+                pass
+            except OSError:  # a file system without links
+                draft.replace(self.latch)
         except OSError:
             self._unwritten = self._unwritten or reason
             return False
+        finally:
+            with suppress(OSError):
+                draft.unlink()
         return True
 
     def writable(self) -> bool:
