@@ -30,6 +30,7 @@ as it is set.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple
 
@@ -52,7 +53,7 @@ from snake_gym.obstacles.layouts import (
 )  # fmt: skip
 from snake_gym.obstacles.passage import count_nodes, find_route, search_space, segment_gap
 from snake_gym.obstacles.polyline import spread_points
-from snake_gym.obstacles.shapes import LENGTH, Place, Polygon, Shape, features
+from snake_gym.obstacles.shapes import LENGTH, Polygon, Shape, features
 from snake_gym.physics.state import FloatArray
 
 DRAWS = 8
@@ -65,9 +66,6 @@ NARROWEST = 2.0 + STEP
 """Narrowest corridor or opening that the search is sure to find, in clearances."""
 TREE_COVER = 0.4
 """Share of a forest's area covered by circles of diameter 2 radius + gap."""
-LARGEST = 1e3
-"""[m], and trees per square metre: more is no field for a robot on a table or in a hall."""
-Size = Annotated[float, pydantic.Field(gt=0.0, le=LARGEST)]
 FINEST_M = 1e-6
 MAX_ROUTE_POINTS = 10_000
 MIN_ROUTE_POINTS = 32
@@ -86,15 +84,15 @@ class FieldConfig(Settings):
     start; bends: a corridor with bends; gates: walls across the way, each with an opening; list: ``shapes``."""
     difficulty: Share = 0.5
     """From 0, wide and straight, to 1: sets the gap and the turns of each kind of field."""
-    goal_distance_m: Size | None = None
+    goal_distance_m: Positive | None = None
     """Way from start to goal, along the middle of a corridor; None: 3 robot lengths."""
-    width_m: Size | None = None
+    width_m: Positive | None = None
     """Width of pegboard, forest and gates; None: 1.5 robot lengths."""
-    gap_m: Size | None = None
+    gap_m: Positive | None = None
     """Gap from peg to peg, least gap of trees, width of a corridor, opening of gates; None: from difficulty."""
     turn_rad: Annotated[float, pydantic.Field(ge=0.0, le=MAX_HEADING_RAD)] | None = None
     """Largest bend; gates: largest angle from opening to opening. None: from difficulty."""
-    obstacle_radius_m: Size | None = None
+    obstacle_radius_m: Positive | None = None
     """Radius of pegs, and of trees on average; None: 2 robot radii."""
     radius_spread: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] | None = None
     """Radii are uniform in obstacle_radius_m (1 +- this); None: 0 for pegs, 0.4 for trees."""
@@ -102,19 +100,19 @@ class FieldConfig(Settings):
     """Pegs are moved by up to this share of half the gap along each axis; 0: a regular pegboard."""
     staggered: bool = True
     """Every second column of pegs is moved by half a spacing, so that no straight lane is left."""
-    density_m2: Size | None = None
+    density_m2: Positive | None = None
     """Trees per square metre; None: as many as cover 40 % of the area with circles of diameter 2 radius + gap."""
     n_turns: PositiveCount | None = None
     """Bends or gates; None: 3, or as many as there is room for."""
     walls: bool = True
     """Walls along both sides of pegboard, forest and gates."""
-    wall_radius_m: Annotated[float, pydantic.Field(ge=0.0, le=LARGEST)] | None = None
+    wall_radius_m: NonNegative | None = None
     """Half the thickness of walls; None: the robot's radius."""
-    clearance_m: Annotated[float, pydantic.Field(ge=FINEST_M, le=LARGEST)] | None = None
+    clearance_m: Annotated[float, pydantic.Field(ge=FINEST_M)] | None = None
     """Radius of the disc that is sure to get through; None: the robot's half width with its wave."""
     shapes: tuple[Shape, ...] = ()
     """Obstacles of kind list, in the frame of the start (origin: the robot's start point, x: straight ahead) [m]."""
-    goal_m: tuple[Place, Place] | None = None
+    goal_m: tuple[float, float] | None = None
     """Goal of kind list, in the frame of the shapes; None: goal_distance_m straight ahead."""
     route_points: Annotated[int, pydantic.Field(ge=2, le=MAX_ROUTE_POINTS)] | None = None
     """Points of the route, corners included; None: 64, or more for long ways. Random fields need half as many."""
@@ -282,17 +280,53 @@ class Field(NamedTuple):
 
     features: FloatArray
     """(k, 6) [m], see ``shapes``."""
-    start_xy: FloatArray
-    """(2,) [m] the robot's start point; its start_heading is in [rad]."""
-    start_heading: float
-    goal_xy: FloatArray
-    """(2,) [m]."""
     route: FloatArray
-    """(route_points, 2) [m] from start to goal; a disc of the clearance gets along it."""
+    """(route_points, 2) [m] from the robot's start point to the goal; a disc of the clearance gets along it."""
     n_draws: int
     """Fields drawn until one had a way through."""
     n_removed: int
     """Obstacles taken away because none of them had."""
+
+
+def draw_field(
+    seed: int,
+    lay_out: Callable[[np.uint64, FloatArray], tuple[int, int]],
+    buffer: FloatArray,
+    search: Callable[[FloatArray], FloatArray | None],
+    goal: FloatArray,
+    room_m: float,
+    most_corners: int,
+) -> Field:
+    """Return the first field with a way, of ``most_corners`` or fewer, or the last one thinned out.
+
+    Args:
+        lay_out: writes the obstacles of a seed into ``buffer`` (k, 6); returns their number, and how many of them, at
+            the front, may be taken away.
+        search: returns the way (v, 2) among obstacles (k, 6), None without one.
+        goal: (2,) [m] from the start, in the frame of all this; obstacles within ``room_m`` of the straight way there
+            are taken away.
+    """
+    for n_draws in range(1, DRAWS + 1):
+        n, n_movable = lay_out(np.uint64(seed + n_draws - 1), buffer)
+        route, kept = search(buffer[:n]), n
+        if route is not None and len(route) <= most_corners:
+            break
+    else:
+        kept = thin_out(buffer, n, n_movable, goal, room_m)
+        route = search(buffer[:kept])
+    if route is None:
+        raise RuntimeError(f"no way among the obstacles of seed {seed}, even after thinning")
+    return Field(buffer[:kept].copy(), route, n_draws, n - kept)
+
+
+def reserve(bounds: FieldBounds) -> FloatArray:
+    """Return memory for the obstacles of a field (k, 6). Raises ConfigError for more than ``MAX_OBSTACLES``."""
+    if bounds.max_features > MAX_OBSTACLES:
+        raise ConfigError(
+            f"field: there is room for {bounds.max_features} obstacles; expected at most {MAX_OBSTACLES} (a larger "
+            "gap_m or obstacle_radius_m, or a smaller field)"
+        )
+    return np.empty((bounds.max_features, 6))
 
 
 class FieldMaker:
@@ -320,12 +354,7 @@ class FieldMaker:
             self.bounds = _plan_bounds(self._plan)
             low, high = self._frame_plan()
         self._frame = (low[0], low[1], high[0], high[1])
-        if self.bounds.max_features > MAX_OBSTACLES:
-            raise ConfigError(
-                f"field: there is room for {self.bounds.max_features} obstacles; expected at most {MAX_OBSTACLES} (a "
-                "larger gap_m or obstacle_radius_m, or a smaller goal_distance_m or width_m)"
-            )
-        self._buffer = np.empty((self.bounds.max_features, 6))
+        self._buffer = reserve(self.bounds)
         self._space = search_space(count_nodes(high[0] - low[0], high[1] - low[1], self.step_m))
         if config.kind == "list":
             route = self._find_list_route()
@@ -354,27 +383,16 @@ class FieldMaker:
         """
         seed = int(rng.integers(0, 1 << 63))
         if self.config.kind == "list":
-            rows, route, n_draws, n_removed = self._list.copy(), self._list_route.copy(), 1, 0
+            field = Field(self._list.copy(), self._list_route.copy(), 1, 0)
         else:
-            rows, route, n_draws, n_removed = self._draw(seed)
-            route = spread_points(route, self.route_points)
-        x, y = start_xy
-        to_world(rows, route, float(x), float(y), float(heading_rad))
-        return Field(rows, route[0].copy(), float(heading_rad), route[-1].copy(), route, n_draws, n_removed)
+            room = self.clearance_m + 0.5 * self.step_m
+            field = draw_field(seed, self._lay_out, self._buffer, self._search, self._goal, room, self.route_points)
+            field = field._replace(route=spread_points(field.route, self.route_points))
+        to_world(field.features, field.route, float(start_xy[0]), float(start_xy[1]), float(heading_rad))
+        return field
 
-    def _draw(self, seed: int) -> tuple[FloatArray, FloatArray, int, int]:
-        """Features and route in the frame of the start, the number of draws and of obstacles taken away."""
-        for draw in range(DRAWS):
-            n, n_movable = lay_out(self._plan, np.uint64(seed + draw), self._buffer, self._goal)
-            route = self._search(self._buffer[:n])
-            if route is not None:
-                return self._buffer[:n].copy(), route, draw + 1, 0
-        room = self.clearance_m + 0.5 * self.step_m
-        kept = thin_out(self._buffer, n, n_movable, self._goal[0], self._goal[1], room)
-        route = self._search(self._buffer[:kept])
-        if route is None:
-            raise RuntimeError(f"no way through a {self.config.kind} with seed {seed}, even after thinning")
-        return self._buffer[:kept].copy(), route, DRAWS, n - kept
+    def _lay_out(self, seed: np.uint64, rows: FloatArray) -> tuple[int, int]:
+        return lay_out(self._plan, seed, rows, self._goal)  # type: ignore[no-any-return]
 
     def _search(self, rows: FloatArray) -> FloatArray | None:
         goal = (self._goal[0], self._goal[1])
