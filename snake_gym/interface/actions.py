@@ -14,7 +14,6 @@ Kinds of action, all in [-1, 1]:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
@@ -31,7 +30,6 @@ from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
 
 ActionKind = Literal["joint_reference", "residual", "gait"]
-GAIT_ACTIONS = ("amplitude", "frequency", "phase_shift", "offset")
 CONTROLLER_SIGNALS = ("reverse", "fault_kind", "mode")
 """State of a controller underneath that policies may see, if it has it: 1 where the tail leads (W,), the codes of the
 faults that it suspects (W, J), and the number of its mode (W,)."""
@@ -92,8 +90,7 @@ class ActionDecoder:
             settings = getattr(self.controller, "config", None)
             self.speed_hold = SpeedHold(spec, getattr(settings, "tracked_point", "centre"))
         self.has_pace = config.kind == "residual" and config.pace_range > 0.0
-        n_gait = len(self.own_actions or GAIT_ACTIONS)
-        self.size = n_gait if config.kind == "gait" else spec.n_joints + self.has_pace
+        self.size = (len(self.own_actions) or 4) if config.kind == "gait" else spec.n_joints + self.has_pace
         self._joint = np.arange(spec.n_joints)
         self.signal_names = tuple(self.signals(self.initial_state(1)))
         """Names of ``signals``."""
@@ -178,26 +175,21 @@ class ActionDecoder:
         return np.asarray(reference)
 
 
-def describe_action(decoder: ActionDecoder) -> list[Mapping[str, str]]:
+def describe_action(decoder: ActionDecoder) -> list[dict[str, str]]:
     """One row for each action: name, meaning, unit and range, for the env's documentation."""
-    config = decoder.config
+    config, rows = decoder.config, []
     if decoder.own_actions:
-        return [{"name": name, "low": "-1", "high": "1", "unit": "1"} for name in decoder.own_actions]
-    if config.kind == "gait":
-        ranges = (
-            (0.0, config.amplitude_max_rad, "rad"), (0.0, config.frequency_max_rad_s, "rad/s"),
-            (-config.phase_shift_max_rad, config.phase_shift_max_rad, "rad"),
-            (-config.offset_max_rad, config.offset_max_rad, "rad"),
-        )  # fmt: skip
-        return [
-            {"name": name, "low": f"{low:.3g}", "high": f"{high:.3g}", "unit": unit}
-            for name, (low, high, unit) in zip(GAIT_ACTIONS, ranges, strict=True)
+        rows = [(name, -1.0, 1.0, "1") for name in decoder.own_actions]
+    elif config.kind == "gait":
+        rows = [
+            ("amplitude", 0.0, config.amplitude_max_rad, "rad"),
+            ("frequency", 0.0, config.frequency_max_rad_s, "rad/s"),
+            ("phase_shift", -config.phase_shift_max_rad, config.phase_shift_max_rad, "rad"),
+            ("offset", -config.offset_max_rad, config.offset_max_rad, "rad"),
         ]
-    top = config.scale_rad if config.kind == "residual" else decoder.spec.joint_limit_rad
-    what = "residual" if config.kind == "residual" else "reference"
-    rows: list[Mapping[str, str]] = [
-        {"name": f"joint {i + 1} {what}", "low": f"{-top:.3g}", "high": f"{top:.3g}", "unit": "rad"}
-        for i in range(decoder.spec.n_joints)
-    ]
-    low, high = (f"{1.0 + sign * config.pace_range:.3g}" for sign in (-1.0, 1.0))
-    return [*rows, {"name": "pace", "low": low, "high": high, "unit": "1"}] if decoder.has_pace else rows
+    else:
+        is_residual = config.kind == "residual"
+        what, most = ("residual", config.scale_rad) if is_residual else ("reference", decoder.spec.joint_limit_rad)
+        rows = [(f"joint {i + 1} {what}", -most, most, "rad") for i in range(decoder.spec.n_joints)]
+        rows += [("pace", 1.0 - config.pace_range, 1.0 + config.pace_range, "1")] if decoder.has_pace else []
+    return [{"name": name, "low": f"{low:.3g}", "high": f"{high:.3g}", "unit": unit} for name, low, high, unit in rows]

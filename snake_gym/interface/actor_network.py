@@ -12,7 +12,7 @@ to the learner's action is that one's own rounding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -69,11 +69,6 @@ class Normaliser(Settings):
     epsilon: Positive
     clip: Limit
 
-    def check_size(self, size: int) -> None:
-        """Raise ValueError unless it is for observations of ``size`` entries."""
-        if (len(self.mean), len(self.variance)) != (size, size):
-            raise ValueError(f"normaliser has {len(self.mean)} means, {len(self.variance)} variances; expected {size}")
-
     def __call__(self, obs: Array) -> NDArray[np.float32]:
         """Normalised observations, (W, D) or (D,)."""
         scaled = (obs - np.array(self.mean)) / np.sqrt(np.array(self.variance) + self.epsilon)
@@ -81,13 +76,23 @@ class Normaliser(Settings):
 
 
 class ActorNetwork:
-    """Layers, from the input (D numbers) to the action (A), with their weights: ``tensors``, W and b by name.
+    """Normaliser, if any, and layers, from the observation (D numbers) to the action (A), with their weights:
+    ``tensors``, W and b by name.
 
     Raises ValueError for a tensor that is missing, not needed, not finite, or of a shape that does not fit.
     """
 
-    def __init__(self, layers: Sequence[Layer], tensors: Mapping[str, Array], n_inputs: int, n_outputs: int) -> None:
-        self.layers = tuple(layers)
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        tensors: Mapping[str, Array],
+        n_inputs: int,
+        n_outputs: int,
+        normaliser: Normaliser | None = None,
+    ) -> None:
+        self.layers, self.normaliser, self.n_outputs = tuple(layers), normaliser, n_outputs
+        if normaliser is not None and (sizes := {len(normaliser.mean), len(normaliser.variance)}) != {n_inputs}:
+            raise ValueError(f"normaliser has {sizes} means and variances; expected {n_inputs}")
         wanted = [name for layer in layers for name in layer.names]
         if sorted(wanted) != sorted(tensors):
             raise ValueError(f"it holds the tensors {_listed(tensors)}; expected {_listed(wanted)}")
@@ -101,17 +106,12 @@ class ActorNetwork:
             self.n_state += 2 * width * (layer.kind == "lstm")
         if width != n_outputs:
             raise ValueError(f"the last layer gives {width} numbers; expected {n_outputs}, one for each action")
-        self.n_outputs = n_outputs
         self._block = max(1, SMALL_PRODUCT // max((values.size for values in self._tensors.values()), default=1))
 
-    def __call__(self, obs: Array) -> NDArray[np.float32]:
-        """Actions (W, A) for normalised observations (W, D), the first of an episode if the network is recurrent."""
-        return self.advance(obs, np.zeros((obs.shape[0], self.n_state)))[0]
-
     def play(self, observations: Array) -> NDArray[np.float32]:
-        """Actions (G, A) for normalised observations (G, D); if recurrent, of one episode that makes them in turn."""
+        """Actions (G, A) for observations (G, D); if recurrent, of one episode that makes them in turn."""
         if self.n_state == 0:
-            return self(observations)
+            return self.advance(observations, np.zeros((len(observations), 0)))[0]
         state, actions = np.zeros((1, self.n_state)), []
         for obs in observations:
             action, state = self.advance(obs[None], state)
@@ -119,7 +119,8 @@ class ActorNetwork:
         return np.array(actions)
 
     def advance(self, obs: Array, state: Array) -> tuple[NDArray[np.float32], Array]:
-        """Actions (W, A) for normalised observations (W, D), and the next state, for the ``state`` (W, n_state)."""
+        """Actions (W, A) for observations (W, D), and the next state, for the ``state`` (W, n_state)."""
+        obs = obs if self.normaliser is None else self.normaliser(obs)
         actions = np.empty((obs.shape[0], self.n_outputs), np.float32)
         after = np.empty_like(state)
         for first in range(0, obs.shape[0], self._block):
@@ -171,20 +172,20 @@ class ActorNetwork:
     def _apply(self, layer: Layer, x: Array) -> Array:
         if layer.weight is not None:
             return self._linear(x, layer.weight, layer.bias)
-        if layer.kind == "clip":
-            return np.clip(x, layer.low, layer.high)
-        if layer.kind == "relu":
-            return np.maximum(x, 0.0)
-        if layer.kind == "elu":
-            return np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0)))
-        if layer.kind == "silu":
-            return x * _sigmoid(x)
-        return np.tanh(x)
+        return np.clip(x, layer.low, layer.high) if layer.kind == "clip" else _FUNCTIONS[layer.kind](x)
 
 
 def _sigmoid(x: Array) -> Array:
     """Return 1 / (1 + exp(-x)), which would overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
+
+
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": lambda x: np.maximum(x, 0.0),
+    "tanh": np.tanh,
+    "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
+    "silu": lambda x: x * _sigmoid(x),
+}
 
 
 def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:

@@ -392,7 +392,7 @@ class FieldMaker:
         return field
 
     def _lay_out(self, seed: np.uint64, rows: FloatArray) -> tuple[int, int]:
-        return lay_out(self._plan, seed, rows, self._goal)  # type: ignore[no-any-return]
+        return lay_out(self._plan, seed, rows, self._goal)
 
     def _search(self, rows: FloatArray) -> FloatArray | None:
         goal = (self._goal[0], self._goal[1])

@@ -151,7 +151,7 @@ CHANGED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "unused weights": (lambda c: c.update(network=c["network"][:2]), "it holds the tensors 'layer0.bias'"),
     "weights elsewhere": (lambda c: c["weights"].update(file="../policy.safetensors"), "expected text of the form"),
     "env of a module": (lambda c: c["env"].update(id="evil:SnakeGym/X-v0"), "expected the plain name of an env"),
-    "another format": (lambda c: c.update(format="snake_gym policy file 9"), "its format is 'snake_gym policy file 9'"),
+    "another format": (lambda c: c.update(format="snake_gym policy file 9"), "format is 'snake_gym policy file 9'"),
 }  # fmt: skip
 
 
@@ -195,4 +195,4 @@ def test_weights_of_another_policy_are_refused_even_with_their_hash(folder: Path
 )
 def test_layers_are_their_formulas(kind: Any, expected: list[float]) -> None:
     network = ActorNetwork([Layer(kind)], {}, 5, 5)
-    np.testing.assert_allclose(network(np.array([[-800.0, -0.5, 0.0, 2.0, 800.0]]))[0], expected, atol=1e-7)
+    np.testing.assert_allclose(network.play(np.array([[-800.0, -0.5, 0.0, 2.0, 800.0]]))[0], expected, atol=1e-7)
