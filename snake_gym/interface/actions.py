@@ -23,6 +23,7 @@ from snake_gym.config import ConfigError
 from snake_gym.config.settings import NonNegative, Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import CONTROLLERS, Controller, ControllerState, check_mirror
+from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.controllers.speed_hold import PACE, SpeedHold
 from snake_gym.interface.mirror import SAME, TURNED, Reflection, find_reflection
 from snake_gym.plugins import check_numbers
@@ -91,7 +92,6 @@ class ActionDecoder:
             self.speed_hold = SpeedHold(spec, getattr(settings, "tracked_point", "centre"))
         self.has_pace = config.kind == "residual" and config.pace_range > 0.0
         self.size = (len(self.own_actions) or 4) if config.kind == "gait" else spec.n_joints + self.has_pace
-        self._joint = np.arange(spec.n_joints)
         self.signal_names = tuple(self.signals(self.initial_state(1)))
         """Names of ``signals``."""
 
@@ -165,14 +165,13 @@ class ActionDecoder:
         return base
 
     def _wave(self, action: FloatArray, state: ControllerState) -> FloatArray:
-        config = self.config
-        amplitude = 0.5 * (action[:, :1] + 1.0) * config.amplitude_max_rad
+        config, phase = self.config, state["phase"]
+        amplitude = 0.5 * (action[:, 0] + 1.0) * config.amplitude_max_rad
         rate = 0.5 * (action[:, 1] + 1.0) * config.frequency_max_rad_s
-        shift = action[:, 2:3] * config.phase_shift_max_rad
-        offset = action[:, 3:4] * config.offset_max_rad
-        reference = amplitude * np.sin(state["phase"][:, None] + self._joint * shift) + offset
-        state["phase"][:] = np.mod(state["phase"] + rate * self.spec.control_dt_s, 2.0 * math.pi)
-        return np.asarray(reference)
+        shift, offset = action[:, 2] * config.phase_shift_max_rad, action[:, 3] * config.offset_max_rad
+        reference = serpenoid_reference(phase, amplitude, shift, self.spec.n_joints, offset)
+        phase[:] = np.mod(phase + rate * self.spec.control_dt_s, 2.0 * math.pi)
+        return reference
 
 
 def describe_action(decoder: ActionDecoder) -> list[dict[str, str]]:

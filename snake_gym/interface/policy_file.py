@@ -183,11 +183,11 @@ def fallback_note(path: str | os.PathLike[str]) -> str | None:
 def describe_missing(path: str | os.PathLike[str]) -> str:
     """A line about a path at which there is no contract: what is there, and what was probably meant."""
     path = Path(path)
-    guess = next(iter(sorted(contract.parent for contract in path.glob(f"*/{CONTRACT}"))), None)
-    if guess is None and not path.exists():
-        near = near_path(path) or nearest(str(path), shipped_policies())
-        guess = None if near is None else Path(near)
     fault = f"holds no {CONTRACT}" if path.is_dir() else "is no policy file" if path.exists() else "does not exist"
+    inside = [str(contract.parent) for contract in sorted(path.glob(f"*/{CONTRACT}"))]
+    guess: Path | str | None = inside[0] if inside else None
+    if not path.exists():
+        guess = near_path(path) or nearest(str(path), shipped_policies())
     if guess is not None:
         return f"{path} {fault}; did you mean {str(guess)!r}?"
     return (

@@ -56,13 +56,12 @@ def write_policy(
     epsilon: float = 1e-8,
     clip: float = 10.0,
     learner: Callable[[NDArray[np.float32]], ArrayLike] | None = None,
-    name: str | None = None,
     training: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a policy file into the folder ``path``, and return its contract.
 
     Args:
-        path: a folder; a policy file in it is replaced.
+        path: a folder, which names the policy; a policy file in it is replaced.
         env: the env that the policy was trained in, single or vector, wrapped or not. It is not changed.
         layers: from the observation to the action, each (W, b), with W (outputs, inputs) as in torch and b or None; or
             (W_ih, W_hh, b_ih, b_hh) of ``torch.nn.LSTM``.
@@ -72,7 +71,6 @@ def write_policy(
             the defaults of ``epsilon`` and ``clip`` are those of Gymnasium's NormalizeObservation and of CleanRL.
         learner: function that returns the learner's own deterministic actions (G, A) for raw observations (G, D); for a
             recurrent policy, of one episode that makes them one after the other. The file is checked against it.
-        name: the policy's name; None: the folder's.
         training: plain data on how the policy came about.
 
     Raises ConfigError if the layers do not fit each other or the env, or if the ``learner`` acts otherwise.
@@ -101,7 +99,7 @@ def write_policy(
         files = encode_policy(
             own, env_id, described, normaliser, observations,
             None if learner is None else np.asarray(learner(observations.copy()), np.float32),
-            name=name or folder.resolve().name, training=summary, versions=installed_versions(["numpy", "torch"]),
+            name=folder.resolve().name, training=summary, versions=installed_versions(["numpy", "torch"]),
         )  # fmt: skip
     except (ValueError, FloatingPointError) as error:
         raise ConfigError(f"layers do not make a policy of {own.layout.size} observations: {error}") from None

@@ -10,7 +10,7 @@ import pytest
 from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
 from snake_gym.controllers import make_controller, resolve_controller, tuning_of
 from snake_gym.robot.catalogue import load_robot
-from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+from snake_gym.robot.presets import PRESETS
 
 ROOT = Path(__file__).parents[2]
 ROBOTS = {**PRESETS, "sts3215_chain": load_robot(str(ROOT / "configs" / "robot" / "sts3215_chain.yaml"))}
@@ -45,9 +45,3 @@ def test_a_file_records_its_robot_completely(path: Path) -> None:
     changed = replace(spec, actuator=replace(spec.actuator, torque_limit_nm=12.0))
     note = f"plays on a changed {spec.name}: actuator.torque_limit_nm 12 for {spec.actuator.torque_limit_nm:g}"
     assert tuning.robot_note(changed) == note
-
-
-def test_a_file_written_by_hand_names_no_robot(tmp_path: Path) -> None:
-    dump_yaml({"controller": {"kind": "sjc"}}, tmp_path / "own.yaml")
-    assert tuning_of(str(tmp_path / "own.yaml"), RESILIENT_SERVO) is None
-    assert tuning_of("sjc", RESILIENT_SERVO) is None

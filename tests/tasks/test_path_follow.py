@@ -291,9 +291,7 @@ def test_columns_of_tasks_are_known_where_only_a_policy_is_loaded() -> None:
         (b"0,0\n1,a\n", "line 2 is '1,a'; expected numbers x,y"),
         (b"0,0\nnan,0\n", "line 2 is 'nan,0'; expected numbers x,y of at most"),
         (b"\xff\xfe\x00", "expected a CSV file with lines x,y"),
-        (b"0,0\n" * 1_100_000, "more than 4194304 bytes"),
     ],
-    ids=["a word", "no number", "bytes", "large"],
 )
 def test_a_file_that_is_no_path_is_one_clear_error(content: bytes, expected: str, tmp_path: Path) -> None:
     file = tmp_path / "walk.csv"
