@@ -6,7 +6,7 @@ Kinds of action, all in [-1, 1]:
 * ``residual``: ``clip(controller command + scale_rad * action)``, one clip, last; the controller runs underneath. With
   ``pace_range`` there is one action more, the last: the gait runs ``1 + pace_range * action`` times as fast, below 0
   backwards.
-* ``gait``: amplitude, frequency, phase shift and offset of a serpenoid wave (Hirose; sibilska2022, eq. 33), whose phase
+* ``gait``: amplitude, frequency, phase shift and offset of a serpenoid wave (Hirose; sibilska2022, eq. 33). Its phase
   runs on continuously, so that changing the gait does not jump in phase. With a controller that has actions of its own
   (``gait_actions``), such as the five gaits of spatial robots, it is those.
 """

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import Settings
+from snake_gym.config.errors import show
 from snake_gym.config.settings import Limit, NonNegative, Positive
 
 SMALL_PRODUCT = 1 << 18
@@ -95,7 +96,7 @@ class ActorNetwork:
             raise ValueError(f"normaliser has {sizes} means and variances; expected {n_inputs}")
         wanted = [name for layer in layers for name in layer.names]
         if sorted(wanted) != sorted(tensors):
-            raise ValueError(f"it holds the tensors {_listed(tensors)}; expected {_listed(wanted)}")
+            raise ValueError(f"it holds the tensors {show(sorted(tensors))}; expected {show(sorted(wanted))}")
         for name, values in tensors.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"tensor {name!r} is not finite")
@@ -186,7 +187,3 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
     "silu": lambda x: x * _sigmoid(x),
 }
-
-
-def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
-    return ", ".join(repr(name[:40]) for name in sorted(names)[:12]) or "none"

@@ -112,9 +112,8 @@ class Golden(Settings):
     """Inputs with the outputs that they have to give.
 
     ``actions`` are the learner's own deterministic actions; for a recurrent network, in one episode that makes these
-    observations one after the other. ``references`` (2, G, J) [rad] are what the decoder makes
-    of them in its first two steps, with the measurements that the observations stand for: they tie down the controller
-    underneath.
+    observations one after the other. ``references`` (2, G, J) [rad] are what the decoder makes of them in its first two
+    steps, with the measurements that the observations stand for: they tie down the controller underneath.
     """
 
     observations: tuple[tuple[float, ...], ...]
@@ -139,10 +138,6 @@ class Golden(Settings):
         tolerance = ACCURACY if deviation <= ACCURACY else 10.0 ** math.ceil(math.log10(deviation))
         references: Any = np.round(_references(layout, decoder, observations, actions), 9).tolist()
         return cls(_short(observations), _short(actions), references, min(tolerance, MAX_TOLERANCE))
-
-    def check(self) -> None:
-        if not self.observations or len(self.actions) != len(self.observations):
-            raise ValueError(f"{len(self.observations)} observations and {len(self.actions)} actions; expected pairs")
 
     def check_policy(self, network: ActorNetwork, layout: ObservationLayout, decoder: ActionDecoder) -> None:
         """Raise ValueError unless the policy has the actions and joint references of the pairs."""

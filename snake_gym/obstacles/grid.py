@@ -87,7 +87,7 @@ def write_world(arrays: Obstacles, world: int, features: FloatArray, reach_m: fl
 
 
 def with_ends(features: FloatArray) -> FloatArray:
-    """Return the features (k, 6) and, after them, a disc at each end of those longer than 0: (m, 6), world frame.
+    """Return the features (k, 6), and after them a disc at each end of every segment: (m, 6), world frame.
 
     The physics tests segments against the ends of a link only, and discs against all of it: without the discs, a link
     could be pushed sideways over the end of a wall or the corner of a polygon. Where several segments end in one point

@@ -68,7 +68,7 @@ class ThicketConfig(Settings):
     """Least gap from peg to peg; None: from difficulty."""
     jam_m: NonNegative | None = None
     """Distance of the nearest pegs from the robot's sides as it starts, but from its head; None: from difficulty. It
-    leaves room for pegs beside the ends of a straight robot."""
+    leaves room for pegs next to the ends of a straight robot."""
     turn_rad: Annotated[float, pydantic.Field(ge=0.0, le=math.pi)] | None = None
     """Largest angle between the robot's heading and the direction of the way out; None: from difficulty."""
     obstacle_radius_m: Positive | None = None
@@ -178,7 +178,7 @@ class ThicketMaker:
         if jam > most:
             raise ConfigError(
                 f"field.jam_m is {jam:g}; expected at most {most:.4g} for this robot in a thicket of radius "
-                f"{self.radius_m:g}: pegs beside its ends would stand outside"
+                f"{self.radius_m:g}: pegs next to its ends would stand outside"
             )
         near = width + jam
         self.clearance_m = gap / NARROWEST

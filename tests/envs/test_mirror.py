@@ -131,8 +131,10 @@ def parts_of(core: SnakeCore) -> list[tuple[str, slice]]:
     if core.privileged is None:
         return policy
     begin = core.layout.size
-    told = [(name, slice(begin + f.first, begin + f.first + f.width)) for name, f in core.privileged.fields.items()]
-    return policy + told
+    privileged = [
+        (name, slice(begin + f.first, begin + f.first + f.width)) for name, f in core.privileged.fields.items()
+    ]
+    return policy + privileged
 
 
 def assert_mirrored(worlds: Mirrored, n_steps: int = N_STEPS) -> np.ndarray[Any, Any]:

@@ -104,13 +104,13 @@ def test_the_console_program_finds_the_module_too(folder: Path) -> None:
 
 
 def test_a_function_may_say_in_which_env_it_plays(folder: Path) -> None:
-    told = (
+    env_of_policy = (
         'make.env_id = "SnakeGym/Waypoints-v0"\nmake.env_config = {"time_limit_s": 1.0, "action": {"kind": "gait"}}\n'
     )
-    (folder / "mine.py").write_text(FACTORY + told)
+    (folder / "mine.py").write_text(FACTORY + env_of_policy)
     results = play("mine:make", env=False)
     assert results["config"]["env"]["time_limit_s"] == 1.0
-    (folder / "half.py").write_text(FACTORY + told.splitlines()[0])
+    (folder / "half.py").write_text(FACTORY + env_of_policy.splitlines()[0])
     with pytest.raises(ConfigError, match=r"^policy p=half:make has no env_config"):
         play("half:make")
 
@@ -222,7 +222,7 @@ def test_an_onnx_model_plays(batch: Any, changes: dict[str, Any], folder: Path) 
     write_onnx(folder / "policy.onnx", weight, batch, **changes)
     expected = by_hand(lambda obs: np.clip(weight @ obs, -1.0, 1.0))
     assert progress(play("policy.onnx")) == pytest.approx(expected, rel=1e-3)
-    if "external" in changes:  # other weights in the file beside it are another policy
+    if "external" in changes:  # other weights in its second file are another policy
         write_onnx(folder / "policy.onnx", 0.5 * weight, batch, **changes)
         other = by_hand(lambda obs: np.clip(0.5 * weight @ obs, -1.0, 1.0))
         assert progress(play("policy.onnx")) == pytest.approx(other, rel=1e-3)
@@ -248,7 +248,7 @@ def test_a_wrong_onnx_model_is_named_in_one_line(shape: Any, batch: Any, message
     assert "\n" not in str(caught.value)
 
 
-def test_an_exported_model_knows_its_env_by_the_contract_beside_it(folder: Path) -> None:
+def test_an_exported_model_knows_its_env_by_the_contract_in_its_folder(folder: Path) -> None:
     shipped = ROOT / "agents" / "pretrained" / "resilient_servo_locked_joints"
     short = ["--set", "env.time_limit_s=2"]
     results = play(str(shipped / "policy.onnx"), *short, env=False)

@@ -110,8 +110,8 @@ def test_other_processes_find_the_plugin_by_the_keywords_of_the_env(folder: Path
         "env = gym.make(gym.envs.registration.EnvSpec.from_json(sys.argv[1]))\n"
         "print(env.reset(seed=3)[0].tolist())"
     )
-    told = run(folder.parent, "-c", program, text).stdout
-    np.testing.assert_allclose(json.loads(told), gym.make("Mine/Reach-v0").reset(seed=3)[0], rtol=1e-6)
+    printed = run(folder.parent, "-c", program, text).stdout
+    np.testing.assert_allclose(json.loads(printed), gym.make("Mine/Reach-v0").reset(seed=3)[0], rtol=1e-6)
     workers = gym.make_vec("Mine/Reach-v0", 2, "async", vector_kwargs={"context": "spawn"})
     together = SnakeVectorEnv("Mine/Reach-v0", 2)
     assert_same(workers.reset(seed=5)[0], together.reset(seed=5)[0], "a process each")

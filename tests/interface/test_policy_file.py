@@ -144,11 +144,11 @@ CHANGED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         "joint_rate (first 9, width 9, scale 2.0, bound 10) is joint_rate (first 9, width 9, scale 0.5,",
     ),
     "no golden pairs": (
-        lambda c: c["golden"].update(observations=[], actions=[], references=[[], []]), "expected pairs",
+        lambda c: c["golden"].update(observations=[], actions=[], references=[[], []]), "golden actions have shape",
     ),
     "lax tolerance": (lambda c: c["golden"].update(action_tolerance=10.0), "expected in (0, 0.0001]"),
     "layers in another order": (lambda c: c["network"].reverse(), "expected (outputs, 45)"),
-    "unused weights": (lambda c: c.update(network=c["network"][:2]), "it holds the tensors 'layer0.bias'"),
+    "unused weights": (lambda c: c.update(network=c["network"][:2]), "it holds the tensors ['layer0.bias'"),
     "weights elsewhere": (lambda c: c["weights"].update(file="../policy.safetensors"), "expected text of the form"),
     "env of a module": (lambda c: c["env"].update(id="evil:SnakeGym/X-v0"), "expected the plain name of an env"),
     "another format": (lambda c: c.update(format="snake_gym policy file 9"), "format is 'snake_gym policy file 9'"),

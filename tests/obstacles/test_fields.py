@@ -187,7 +187,7 @@ SHAPES = [
 ]
 
 
-def test_given_shapes_stand_where_they_are_told_to() -> None:
+def test_listed_shapes_stand_at_their_places() -> None:
     fields = maker("list", shapes=SHAPES, goal_m=[3.0, 0.5])
     field = fields.make(np.random.default_rng(0), (1.0, 0.0), math.pi / 2)
     assert len(field.features) == 1 + 1 + 1 + 3 == fields.bounds.max_features

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError
-from snake_gym.obstacles.fields import FieldConfig, FieldMaker, RobotExtent
+from snake_gym.obstacles.fields import FieldConfig, FieldMaker
 from snake_gym.obstacles.grid import FieldBounds, empty_arrays, with_ends, write_world
 from snake_gym.obstacles.shapes import Capsule, Circle, FloatArray, Polygon, features
 from snake_gym.physics.state import Obstacles
+from tests.obstacles.test_fields import ROBOT
 from tests.obstacles.test_shapes import distance
 
-ROBOT = RobotExtent(front_m=0.73, rear_m=0.73, half_width_m=0.18, radius_m=0.03, clearance_m=0.15)
 REACH_M, SKIN_M = 0.13, 0.03
 
 

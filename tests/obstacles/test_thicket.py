@@ -68,7 +68,7 @@ def test_a_disc_wider_than_the_robot_gets_out_along_the_route(difficulty: float)
     ("difficulty", "jam_m", "gap_m", "least"),
     [(0.0, 0.03, 0.3, 2), (0.5, 0.0165, 0.195, 3), (0.9, 0.0057, 0.111, 5), (1.0, 0.003, 0.09, 6)],
 )
-def test_pegs_stand_around_the_robot_and_beside_it_but_none_on_it(
+def test_pegs_stand_around_the_robot_and_next_to_it_but_none_on_it(
     difficulty: float, jam_m: float, gap_m: float, least: int
 ) -> None:
     on_both_sides = 0
@@ -77,11 +77,11 @@ def test_pegs_stand_around_the_robot_and_beside_it_but_none_on_it(
         rows = field.features
         off = to_pegs(dense(body), rows).min(axis=0) - RADIUS  # of each peg from the robot's side
         assert off.min() > jam_m - 1e-6
-        beside = rows[off < jam_m + 1e-3]
-        assert len(beside) >= least
-        nearest = np.argmin(to_pegs(dense(body), beside), axis=0)
+        near = rows[off < jam_m + 1e-3]
+        assert len(near) >= least
+        nearest = np.argmin(to_pegs(dense(body), near), axis=0)
         along = np.gradient(dense(body), axis=0)[nearest]
-        sides = np.sign(cross(along, beside[:, :2] - dense(body)[nearest]))
+        sides = np.sign(cross(along, near[:, :2] - dense(body)[nearest]))
         on_both_sides += len(set(sides.tolist())) == 2
         apart = np.hypot(*(rows[:, None, :2] - rows[None, :, :2]).transpose(2, 0, 1)) - rows[:, 5] - rows[:, None, 5]
         assert apart[~np.eye(len(rows), dtype=bool)].min() > gap_m - 1e-9
@@ -91,7 +91,7 @@ def test_pegs_stand_around_the_robot_and_beside_it_but_none_on_it(
 
 
 @pytest.mark.parametrize("radius_m", [None, 1.0])
-def test_pegs_stand_beside_the_robot_at_the_largest_distance_too(radius_m: float | None) -> None:
+def test_pegs_stand_next_to_the_robot_at_the_largest_distance_too(radius_m: float | None) -> None:
     most = 1.06 if radius_m is None else 0.45
     for seed in range(FIELDS):
         _, field, body = make(0.9, seed, jam_m=most, radius_m=radius_m)

@@ -35,7 +35,7 @@ PEG_RADIUS_M = 0.03
 
 
 class Collision:
-    """A chain in free flight whose links ``hit`` are a hair's breadth from a peg each, coming from above.
+    """A chain in free flight, its links ``hit`` a hair's breadth above a peg each.
 
     With ``depth_m`` > 0 not from a peg but from the end of a wall that goes down from there as far as that.
     """

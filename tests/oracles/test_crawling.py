@@ -41,7 +41,7 @@ def test_the_work_of_a_gait_on_viscous_ground_is_that_of_lagranges_equations(nam
     assert robot.state.work_j[0] == pytest.approx(truth, rel=0.02)
 
 
-def test_a_dead_band_beside_a_speed_limit_moves_the_robot_as_lagranges_equations_say() -> None:
+def test_a_dead_band_with_a_speed_limit_moves_the_robot_as_lagranges_equations_say() -> None:
     base = RESILIENT_SERVO
     servo = replace(base.actuator, kp=10.0, kd=0.8, speed_limit_rad_s=2.0, dead_band_rad=0.1)
     spec = replace(base, n_links=5, actuator=servo, sim_dt_s=5e-4)

@@ -19,7 +19,7 @@ FREE_DAMPING = 0.03
 
 
 def uneven_spec(n_links: int, kind: ActuatorKind, dt_s: float = 0.001) -> RobotSpec:
-    """A robot whose links all differ, with friction of every sort and no loop of its own."""
+    """A robot of unequal links, with friction of every sort and no loop of its own."""
     rng = np.random.default_rng(n_links)
 
     def some(low: float, high: float) -> tuple[float, ...]:

@@ -113,7 +113,7 @@ def test_paths_of_known_shape_are_judged() -> None:
 
 
 def test_with_imposed_joint_motion_a_free_second_joint_does_not_circle() -> None:
-    """The speed of the healthy robot is that of an independent model whose joints follow exactly: 0.347 m/s."""
+    """The speed of the healthy robot is that of an independent model with exact joint motion: 0.347 m/s."""
     shift = math.radians(32.5)
     motion = judge(crawl([Trial(joint, shift, start) for joint in (0, 2) for start in (0.0, 1.6)], 12, spec=IMPOSED))
     assert motion.speed_m_s[:2] == pytest.approx(0.347, rel=0.03)

@@ -189,7 +189,7 @@ def test_winding_makes_way_towards_the_targets() -> None:
 
 
 @both
-def test_everything_varies_and_is_told_and_goes_on_after_a_restore(env_id: str) -> None:
+def test_everything_varies_as_the_infos_say_and_goes_on_after_a_restore(env_id: str) -> None:
     varied = {name: {"low": 0.7, "high": 1.3} for name in VARIED if name != "joint_friction_nm"}
     settings: dict[str, Any] = {
         "randomisation": {**varied, "joint_friction_nm": {"low": 0.0, "high": 0.2}},
@@ -218,7 +218,7 @@ def test_everything_varies_and_is_told_and_goes_on_after_a_restore(env_id: str) 
 
 @pytest.mark.parametrize("name", VARIED)
 def test_a_range_of_one_value_makes_the_robot_that_has_it(name: str) -> None:
-    """The varied robot moves as one whose file has the value, to the last bit (twice a number is not rounded)."""
+    """The varied robot moves as one with that value in its file, to the last bit (twice a number is not rounded)."""
     robot = SMALL["robot"]
     actuator = robot["actuator"]
     changed: dict[str, dict[str, Any]] = {
