@@ -35,15 +35,13 @@ from snake_gym.obstacles.fields import (
     STEP,
     Field,
     RobotExtent,
+    WaySearch,
     blend,
     count_route_points,
-    draw_field,
     or_default,
-    reserve,
 )
 from snake_gym.obstacles.grid import FieldBounds
 from snake_gym.obstacles.layouts import THROWS, put_segment, random_radius, stands_apart, to_world, uniform
-from snake_gym.obstacles.passage import count_nodes, find_route, search_space
 from snake_gym.obstacles.polyline import spread_points
 from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray
@@ -183,16 +181,14 @@ class ThicketMaker:
         near = width + jam
         self.clearance_m = gap / NARROWEST
         """Radius of the disc that is sure to get out."""
-        self.step_m = STEP * self.clearance_m
         n_fill = max(round(COVER * (2.0 * self.radius_m / (2.0 * peg + gap)) ** 2), 1)
         self._plan = ThicketPlan(self.radius_m, gap, near, max(near, 0.5 * gap), peg, config.radius_spread, n_fill)
         n_most = n_fill + 2 * (n_links - 1)
         self.bounds = FieldBounds(n_most, 2.0 * self.radius_m, 0.0, largest)
         narrowest = or_default(config.gap_m, width * GAP[1]) / NARROWEST  # as many points, whatever the difficulty
         self.route_points = count_route_points(config.route_points, narrowest, 2.0 * self.radius_m)
-        self._reach_m = self.radius_m + 2.0 * (self.clearance_m + self.step_m)
-        self._buffer = reserve(self.bounds)
-        self._space = search_space(count_nodes(2.0 * self._reach_m, 2.0 * self._reach_m, self.step_m))
+        self._reach_m = self.radius_m + 2.0 * (self.clearance_m + STEP * self.clearance_m)
+        self._ways = WaySearch(self.clearance_m, self.bounds, 2.0 * self._reach_m, 2.0 * self._reach_m)
 
     def bounds_down_to(self, difficulty: float) -> FieldBounds:
         """Return the bounds of this maker's fields and easier ones: those have no more pegs."""
@@ -214,17 +210,8 @@ class ThicketMaker:
             n = _grow(self._plan, seed, body, middle[0], middle[1], rows)
             return n, n
 
-        def search(rows: FloatArray) -> FloatArray | None:
-            return self._search(rows, middle, way_out)
-
-        room = self.clearance_m + 0.5 * self.step_m
-        field = draw_field(seed + 1, grow, self._buffer, search, way_out, room, route_points - 1)
+        (low_x, low_y), (high_x, high_y) = (middle - self._reach_m).tolist(), (middle + self._reach_m).tolist()
+        field = self._ways.draw(seed + 1, grow, way_out, (low_x, low_y, high_x, high_y), route_points - 1)
         route = spread_points(np.concatenate([field.route, [middle + self.end_m * ahead]]), route_points)
         to_world(field.features, route, float(head[0]), float(head[1]), 0.0)
         return field._replace(route=route)
-
-    def _search(self, rows: FloatArray, middle: FloatArray, way_out: FloatArray) -> FloatArray | None:
-        low, high = middle - self._reach_m, middle + self._reach_m
-        frame = (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
-        goal = (float(way_out[0]), float(way_out[1]))
-        return find_route(self._space, rows, self.clearance_m, self.step_m, (0.0, 0.0), goal, frame)

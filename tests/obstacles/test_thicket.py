@@ -113,13 +113,13 @@ def test_harder_thickets_are_denser_and_lead_further_aside() -> None:
 def test_a_thicket_without_a_way_loses_the_pegs_on_the_straight_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gaps are passable by far, so the search is made to fail."""
     maker, _, body = make(1.0, 3)
-    find, calls = maker._search, []
+    find, calls = maker._ways.find, []
 
-    def fail_at_first(rows: Any, middle: Any, way_out: Any) -> Any:
+    def fail_at_first(rows: Any, *place: Any) -> Any:
         calls.append(len(rows))
-        return None if len(calls) <= 8 else find(rows, middle, way_out)
+        return None if len(calls) <= 8 else find(rows, *place)
 
-    monkeypatch.setattr(maker, "_search", fail_at_first)
+    monkeypatch.setattr(maker._ways, "find", fail_at_first)
     field = maker.make(np.random.default_rng(3), body, 2.7, maker.route_points)
     assert (field.n_draws, len(calls)) == (8, 9) and field.n_removed > 0
     assert to_pegs(dense(field.route), field.features).min() > maker.clearance_m - 1e-6
