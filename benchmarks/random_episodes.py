@@ -250,7 +250,7 @@ def draw_yard(
             corners = np.sort(rng.uniform(0.0, 2.0 * math.pi / 5, 5)) * 0.8 + 2.0 * math.pi / 5 * np.arange(5)
             shapes.append(Polygon(tuple((x + f * math.cos(c), y + f * math.sin(c)) for c in corners)))
         else:
-            shapes.append(Capsule(x, y, u, v, float(thick[k])) if kind[k] == 3 else Capsule(x, y, u, v))
+            shapes.append(Capsule(x, y, u, v, float(thick[k]) if kind[k] == 3 else 0.0))
     return Yard(np.concatenate([walls, features(shapes)]), low, high)
 
 

@@ -135,23 +135,20 @@ class ActionDecoder:
     def decode(self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState) -> FloatArray:
         """Joint references (W, J) [rad] for the next control step; advances ``state`` in place."""
         limit, config = self.spec.joint_limit_rad, self.config
-        if self.controller is not None:
-            what = f"the command of {type(self.controller).__name__}"
-            if self.speed_hold is not None:
-                self.speed_hold.update(measurement, goal, state, self.spec.control_dt_s)
-            if self.own_actions:
-                self.controller.take_action(action, state)  # type: ignore[attr-defined]
-            base = self._command(action, measurement, goal, state)
-            base = check_numbers(base, measurement.joint_angle.shape, what)
-            if self.own_actions:
-                return np.clip(base, -limit, limit)
-            reference = np.clip(base + config.scale_rad * action[:, : self.spec.n_joints], -limit, limit)
-            if hasattr(self.controller, "command_given"):
-                self.controller.command_given(reference, state)
-            return reference
-        if config.kind == "gait":
-            return np.clip(self._wave(action, state), -limit, limit)
-        return action * limit
+        if self.controller is None:
+            return np.clip(self._wave(action, state), -limit, limit) if config.kind == "gait" else action * limit
+        if self.speed_hold is not None:
+            self.speed_hold.update(measurement, goal, state, self.spec.control_dt_s)
+        if self.own_actions:
+            self.controller.take_action(action, state)  # type: ignore[attr-defined]
+        base = self._command(action, measurement, goal, state)
+        base = check_numbers(base, measurement.joint_angle.shape, f"the command of {type(self.controller).__name__}")
+        if not self.own_actions:
+            base = base + config.scale_rad * action[:, : self.spec.n_joints]
+        reference = np.clip(base, -limit, limit)
+        if hasattr(self.controller, "command_given"):
+            self.controller.command_given(reference, state)
+        return reference
 
     def _command(self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState) -> FloatArray:
         """Return what the controller commands at the pace that the action asks for; a held speed's pace stays."""

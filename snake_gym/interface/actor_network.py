@@ -138,20 +138,15 @@ class ActorNetwork:
         return actions, after
 
     def _width_after(self, layer: Layer, width: int) -> int:
+        """Return how many numbers a layer makes of ``width``. Raises ValueError for shapes that do not fit."""
         if layer.weight is None:
             return width
-        found = [None if name is None else self._tensors[name].shape for name in (layer.weight, layer.hidden_weight)]
-        shape = self._tensors[layer.weight].shape
-        if len(shape) != 2 or shape[1] != width or shape[0] < 1:
-            raise ValueError(f"tensor {layer.weight!r} has shape {shape}; expected (outputs, {width})")
-        for bias in (layer.bias, layer.hidden_bias):
-            if bias is not None and self._tensors[bias].shape != shape[:1]:
-                raise ValueError(f"tensor {bias!r} has shape {self._tensors[bias].shape}; expected ({shape[0]},)")
-        if layer.kind == "linear":
-            return int(shape[0])
-        units = int(shape[0]) // N_GATES
-        if found[1] != (N_GATES * units, units) or shape[0] != N_GATES * units:
-            raise ValueError(f"the weights of an LSTM have shapes {found}; expected (4 n, inputs) and (4 n, n)")
+        rows = self._tensors[layer.weight].shape[:1]
+        units = sum(rows) // (N_GATES if layer.kind == "lstm" else 1)
+        hidden = {layer.hidden_weight: (N_GATES * units, units), layer.hidden_bias: rows}
+        for name, shape in {layer.weight: (*rows, width), layer.bias: rows, **hidden}.items():
+            if name is not None and self._tensors[name].shape != shape:
+                raise ValueError(f"tensor {name!r} has shape {self._tensors[name].shape}; expected {shape}")
         return units
 
     def _linear(self, x: Array, weight: str | None, bias: str | None) -> Array:

@@ -147,7 +147,7 @@ CHANGED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda c: c["golden"].update(observations=[], actions=[], references=[[], []]), "golden actions have shape",
     ),
     "lax tolerance": (lambda c: c["golden"].update(action_tolerance=10.0), "expected in (0, 0.0001]"),
-    "layers in another order": (lambda c: c["network"].reverse(), "expected (outputs, 45)"),
+    "layers in another order": (lambda c: c["network"].reverse(), "has shape (10, 128); expected (10, 45)"),
     "unused weights": (lambda c: c.update(network=c["network"][:2]), "it holds the tensors ['layer0.bias'"),
     "weights elsewhere": (lambda c: c["weights"].update(file="../policy.safetensors"), "expected text of the form"),
     "env of a module": (lambda c: c["env"].update(id="evil:SnakeGym/X-v0"), "expected the plain name of an env"),
