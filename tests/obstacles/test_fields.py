@@ -120,18 +120,6 @@ def test_a_generator_decides_everything(kind: str) -> None:
     assert used.random() == counted.random(), "a field takes one number, however often it is drawn"
 
 
-@pytest.mark.parametrize("kind", RANDOM_KINDS)
-def test_start_and_heading_only_move_the_field(kind: str) -> None:
-    fields = maker(kind)
-    home = fields.make(np.random.default_rng(2))
-    moved = fields.make(np.random.default_rng(2), (3.0, -1.0), 2.0)
-    turn = np.array([[np.cos(2.0), np.sin(2.0)], [-np.sin(2.0), np.cos(2.0)]])
-    np.testing.assert_allclose(moved.features[:, :2], home.features[:, :2] @ turn + [3.0, -1.0], atol=1e-12)
-    np.testing.assert_allclose(moved.features[:, 2:4], home.features[:, 2:4] @ turn, atol=1e-12)
-    np.testing.assert_array_equal(moved.features[:, 4:], home.features[:, 4:])
-    np.testing.assert_allclose(moved.route, home.route @ turn + [3.0, -1.0], atol=1e-12)
-
-
 def peg_gaps(field: Field) -> FloatArray:
     """Distance from surface to surface of each peg or tree and its nearest neighbour."""
     pegs = field.features[field.features[:, 4] == 0.0]
