@@ -21,8 +21,6 @@ from snake_gym.interface.policy_file import (
     fallback_note,
     find_policy_file,
     load_policy,
-    read_policy_file,
-    read_tensors,
 )
 from snake_gym.plugins import add_plugin_option, load_plugins
 
@@ -63,11 +61,10 @@ def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: 
         raise ConfigError(f"{run} is no run's folder; say with --out where the policy file is to be written")
     out = out or run / "export"
     policy = load_policy(source)
-    contract, weights = read_policy_file(source)
-    contract = replace(contract, name=name or contract.name)
-    files = {contract.weights.file: weights}
+    contract = replace(policy.contract, name=name or policy.name)
+    files = {contract.weights.file: (source.parent / contract.weights.file).read_bytes()}
     if onnx:
-        files[ONNX] = _encode_onnx(policy, weights)
+        files[ONNX] = _encode_onnx(policy)
     files[CONTRACT] = format_contract(contract).encode()
     for file, data in files.items():
         write_atomic(out / file, data)
@@ -77,15 +74,14 @@ def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: 
     return [out / file for file in files]
 
 
-def _encode_onnx(policy: FilePolicy, weights: bytes) -> bytes:
+def _encode_onnx(policy: FilePolicy) -> bytes:
     """Return the model. Raises ConfigError unless its actions are those of the policy."""
     from .onnx_model import encode_onnx, run_onnx
 
     contract = policy.contract
     n_inputs = contract.observation.size
     metadata = {"name": contract.name, "weights_sha256": contract.weights.sha256, "format": contract.format}
-    tensors = read_tensors(weights, contract.weights.file)
-    model = encode_onnx(contract.network, tensors, contract.normaliser, n_inputs, metadata)
+    model = encode_onnx(contract.network, policy.tensors, contract.normaliser, n_inputs, metadata)
     obs = np.random.default_rng(0).normal(size=(2048, n_inputs)).astype(np.float32)
     distance = float(np.abs(run_onnx(model, obs) - policy.predict(obs)[0]).max())
     if not distance <= MAX_TOLERANCE:

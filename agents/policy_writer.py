@@ -20,8 +20,8 @@ from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 
 from snake_gym.config import ConfigError, build
 from snake_gym.envs.core import POLICY, PRIVILEGED, SnakeCore
-from snake_gym.interface.actor_network import Layer, LayerKind
-from snake_gym.interface.policy_writing import N_GOLDEN, encode_policy, golden_observations
+from snake_gym.interface.actor_network import Layer
+from snake_gym.interface.policy_writing import N_GOLDEN, Arrays, encode_policy, golden_observations
 from snake_gym.registry import find_task
 
 from .algorithms import ACTIVATIONS
@@ -31,7 +31,6 @@ from .sb3_internals import is_recurrent
 
 _LSTM = {"weight": "weight_ih", "hidden_weight": "weight_hh", "bias": "bias_ih", "hidden_bias": "bias_hh"}
 """Weights of a recurrent layer, and what torch calls them."""
-Tensors = dict[str, NDArray[np.float32]]
 
 
 class LearnerPolicy:
@@ -76,7 +75,6 @@ class PolicyWriter:
         Raises ConfigError if a policy file cannot hold the policy, FloatingPointError or ValueError if its actions
         are not finite.
         """
-        layers, tensors = actor_layers(model.policy)
         config, launch = self._config, (self._folder.launches() or [{}])[-1]
         training: dict[str, Any] = {
             "algorithm": config.algorithm, "steps": model.num_timesteps, "n_envs": config.n_envs, "seed": config.seed,
@@ -85,39 +83,28 @@ class PolicyWriter:
         }  # fmt: skip
         actions = LearnerPolicy(model).play(self._observations)
         return encode_policy(
-            self._core, config.env_id, layers, tensors, None, self._observations, actions, training=training,
-            name=self._folder.path.resolve().name, versions=run_versions(),
+            self._core, config.env_id, actor_layers(model.policy), None, self._observations, actions,
+            training=training, name=self._folder.path.resolve().name, versions=run_versions(),
         )  # fmt: skip
 
 
-def actor_layers(policy: BasePolicy) -> tuple[tuple[Layer, ...], Tensors]:
-    """Return the layers from the observation to the action, and their weights by name.
+def actor_layers(policy: BasePolicy) -> list[Layer | Arrays]:
+    """Return the layers from the observation to the action, those with weights as their arrays.
 
     Raises ConfigError unless they are linear, LSTMs or the usual functions between them.
     """
-    layers: list[Layer] = []
-    tensors: Tensors = {}
+    layers: list[Layer | Arrays] = []
     for module in _modules(policy):
         if isinstance(module, torch.nn.Linear):
-            layers.append(_add_layer("linear", {"weight": module.weight, "bias": module.bias}, tensors))
+            layers.append({"weight": module.weight, "bias": module.bias})
         elif isinstance(module, torch.nn.LSTM):
             for i in range(module.num_layers):
-                parts = {part: getattr(module, f"{own}_l{i}", None) for part, own in _LSTM.items()}
-                layers.append(_add_layer("lstm", parts, tensors))
+                layers.append({part: getattr(module, f"{own}_l{i}", None) for part, own in _LSTM.items()})
         else:
             layers.append(_activation(module))
-    if layers[-1].kind != "tanh" or not policy.squash_output:
+    if layers[-1] != Layer("tanh") or not policy.squash_output:
         layers.append(Layer("tanh") if policy.squash_output else Layer("clip"))
-    return tuple(layers), tensors
-
-
-def _add_layer(kind: LayerKind, parts: Mapping[str, torch.Tensor | None], tensors: Tensors) -> Layer:
-    """Return a layer with these weights, and add them to ``tensors``."""
-    number = len({name.partition(".")[0] for name in tensors})
-    given = {part: values for part, values in parts.items() if values is not None}
-    for part, values in given.items():
-        tensors[f"layer{number}.{part}"] = np.ascontiguousarray(values.detach().cpu().numpy(), np.float32)
-    return Layer(kind, **{part: f"layer{number}.{part}" for part in given})  # type: ignore[arg-type]
+    return layers
 
 
 def _modules(policy: BasePolicy) -> Iterator[torch.nn.Module]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from snake_gym.obstacles.fields import FieldConfig, FieldKind, FieldMaker
 from snake_gym.obstacles.grid import FieldBounds, empty_arrays, with_ends, write_world
-from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Shape, Wall, features
+from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Shape, features
 from snake_gym.physics.state import ChainParams, ChainState, Obstacles
 from snake_gym.robot.presets import MUSCLE
 from snake_gym.robot.spec import ActuatorKind, ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
@@ -250,7 +250,7 @@ def draw_yard(
             corners = np.sort(rng.uniform(0.0, 2.0 * math.pi / 5, 5)) * 0.8 + 2.0 * math.pi / 5 * np.arange(5)
             shapes.append(Polygon(tuple((x + f * math.cos(c), y + f * math.sin(c)) for c in corners)))
         else:
-            shapes.append(Capsule(x, y, u, v, float(thick[k])) if kind[k] == 3 else Wall(x, y, u, v))
+            shapes.append(Capsule(x, y, u, v, float(thick[k]) if kind[k] == 3 else 0.0))
     return Yard(np.concatenate([walls, features(shapes)]), low, high)
 
 

@@ -6,7 +6,7 @@ Kinds of action, all in [-1, 1]:
 * ``residual``: ``clip(controller command + scale_rad * action)``, one clip, last; the controller runs underneath. With
   ``pace_range`` there is one action more, the last: the gait runs ``1 + pace_range * action`` times as fast, below 0
   backwards.
-* ``gait``: amplitude, frequency, phase shift and offset of a serpenoid wave (Hirose; sibilska2022, eq. 33), whose phase
+* ``gait``: amplitude, frequency, phase shift and offset of a serpenoid wave (Hirose; sibilska2022, eq. 33). Its phase
   runs on continuously, so that changing the gait does not jump in phase. With a controller that has actions of its own
   (``gait_actions``), such as the five gaits of spatial robots, it is those.
 """
@@ -14,7 +14,6 @@ Kinds of action, all in [-1, 1]:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
@@ -24,6 +23,7 @@ from snake_gym.config import ConfigError
 from snake_gym.config.settings import NonNegative, Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import CONTROLLERS, Controller, ControllerState, check_mirror
+from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.controllers.speed_hold import PACE, SpeedHold
 from snake_gym.interface.mirror import SAME, TURNED, Reflection, find_reflection
 from snake_gym.plugins import check_numbers
@@ -31,7 +31,6 @@ from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
 
 ActionKind = Literal["joint_reference", "residual", "gait"]
-GAIT_ACTIONS = ("amplitude", "frequency", "phase_shift", "offset")
 CONTROLLER_SIGNALS = ("reverse", "fault_kind", "mode")
 """State of a controller underneath that policies may see, if it has it: 1 where the tail leads (W,), the codes of the
 faults that it suspects (W, J), and the number of its mode (W,)."""
@@ -92,9 +91,7 @@ class ActionDecoder:
             settings = getattr(self.controller, "config", None)
             self.speed_hold = SpeedHold(spec, getattr(settings, "tracked_point", "centre"))
         self.has_pace = config.kind == "residual" and config.pace_range > 0.0
-        n_gait = len(self.own_actions or GAIT_ACTIONS)
-        self.size = n_gait if config.kind == "gait" else spec.n_joints + self.has_pace
-        self._joint = np.arange(spec.n_joints)
+        self.size = (len(self.own_actions) or 4) if config.kind == "gait" else spec.n_joints + self.has_pace
         self.signal_names = tuple(self.signals(self.initial_state(1)))
         """Names of ``signals``."""
 
@@ -138,23 +135,20 @@ class ActionDecoder:
     def decode(self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState) -> FloatArray:
         """Joint references (W, J) [rad] for the next control step; advances ``state`` in place."""
         limit, config = self.spec.joint_limit_rad, self.config
-        if self.controller is not None:
-            what = f"the command of {type(self.controller).__name__}"
-            if self.speed_hold is not None:
-                self.speed_hold.update(measurement, goal, state, self.spec.control_dt_s)
-            if self.own_actions:
-                self.controller.take_action(action, state)  # type: ignore[attr-defined]
-            base = self._command(action, measurement, goal, state)
-            base = check_numbers(base, measurement.joint_angle.shape, what)
-            if self.own_actions:
-                return np.clip(base, -limit, limit)
-            reference = np.clip(base + config.scale_rad * action[:, : self.spec.n_joints], -limit, limit)
-            if hasattr(self.controller, "command_given"):
-                self.controller.command_given(reference, state)
-            return reference
-        if config.kind == "gait":
-            return np.clip(self._wave(action, state), -limit, limit)
-        return action * limit
+        if self.controller is None:
+            return np.clip(self._wave(action, state), -limit, limit) if config.kind == "gait" else action * limit
+        if self.speed_hold is not None:
+            self.speed_hold.update(measurement, goal, state, self.spec.control_dt_s)
+        if self.own_actions:
+            self.controller.take_action(action, state)  # type: ignore[attr-defined]
+        base = self._command(action, measurement, goal, state)
+        base = check_numbers(base, measurement.joint_angle.shape, f"the command of {type(self.controller).__name__}")
+        if not self.own_actions:
+            base = base + config.scale_rad * action[:, : self.spec.n_joints]
+        reference = np.clip(base, -limit, limit)
+        if hasattr(self.controller, "command_given"):
+            self.controller.command_given(reference, state)
+        return reference
 
     def _command(self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState) -> FloatArray:
         """Return what the controller commands at the pace that the action asks for; a held speed's pace stays."""
@@ -168,36 +162,30 @@ class ActionDecoder:
         return base
 
     def _wave(self, action: FloatArray, state: ControllerState) -> FloatArray:
-        config = self.config
-        amplitude = 0.5 * (action[:, :1] + 1.0) * config.amplitude_max_rad
+        config, phase = self.config, state["phase"]
+        amplitude = 0.5 * (action[:, 0] + 1.0) * config.amplitude_max_rad
         rate = 0.5 * (action[:, 1] + 1.0) * config.frequency_max_rad_s
-        shift = action[:, 2:3] * config.phase_shift_max_rad
-        offset = action[:, 3:4] * config.offset_max_rad
-        reference = amplitude * np.sin(state["phase"][:, None] + self._joint * shift) + offset
-        state["phase"][:] = np.mod(state["phase"] + rate * self.spec.control_dt_s, 2.0 * math.pi)
-        return np.asarray(reference)
+        shift, offset = action[:, 2] * config.phase_shift_max_rad, action[:, 3] * config.offset_max_rad
+        reference = serpenoid_reference(phase, amplitude, shift, self.spec.n_joints, offset)
+        phase[:] = np.mod(phase + rate * self.spec.control_dt_s, 2.0 * math.pi)
+        return reference
 
 
-def describe_action(decoder: ActionDecoder) -> list[Mapping[str, str]]:
+def describe_action(decoder: ActionDecoder) -> list[dict[str, str]]:
     """One row for each action: name, meaning, unit and range, for the env's documentation."""
-    config = decoder.config
+    config, rows = decoder.config, []
     if decoder.own_actions:
-        return [{"name": name, "low": "-1", "high": "1", "unit": "1"} for name in decoder.own_actions]
-    if config.kind == "gait":
-        ranges = (
-            (0.0, config.amplitude_max_rad, "rad"), (0.0, config.frequency_max_rad_s, "rad/s"),
-            (-config.phase_shift_max_rad, config.phase_shift_max_rad, "rad"),
-            (-config.offset_max_rad, config.offset_max_rad, "rad"),
-        )  # fmt: skip
-        return [
-            {"name": name, "low": f"{low:.3g}", "high": f"{high:.3g}", "unit": unit}
-            for name, (low, high, unit) in zip(GAIT_ACTIONS, ranges, strict=True)
+        rows = [(name, -1.0, 1.0, "1") for name in decoder.own_actions]
+    elif config.kind == "gait":
+        rows = [
+            ("amplitude", 0.0, config.amplitude_max_rad, "rad"),
+            ("frequency", 0.0, config.frequency_max_rad_s, "rad/s"),
+            ("phase_shift", -config.phase_shift_max_rad, config.phase_shift_max_rad, "rad"),
+            ("offset", -config.offset_max_rad, config.offset_max_rad, "rad"),
         ]
-    top = config.scale_rad if config.kind == "residual" else decoder.spec.joint_limit_rad
-    what = "residual" if config.kind == "residual" else "reference"
-    rows: list[Mapping[str, str]] = [
-        {"name": f"joint {i + 1} {what}", "low": f"{-top:.3g}", "high": f"{top:.3g}", "unit": "rad"}
-        for i in range(decoder.spec.n_joints)
-    ]
-    low, high = (f"{1.0 + sign * config.pace_range:.3g}" for sign in (-1.0, 1.0))
-    return [*rows, {"name": "pace", "low": low, "high": high, "unit": "1"}] if decoder.has_pace else rows
+    else:
+        is_residual = config.kind == "residual"
+        what, most = ("residual", config.scale_rad) if is_residual else ("reference", decoder.spec.joint_limit_rad)
+        rows = [(f"joint {i + 1} {what}", -most, most, "rad") for i in range(decoder.spec.n_joints)]
+        rows += [("pace", 1.0 - config.pace_range, 1.0 + config.pace_range, "1")] if decoder.has_pace else []
+    return [{"name": name, "low": f"{low:.3g}", "high": f"{high:.3g}", "unit": unit} for name, low, high, unit in rows]

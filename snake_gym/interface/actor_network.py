@@ -12,13 +12,14 @@ to the learner's action is that one's own rounding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import Settings
+from snake_gym.config.errors import show
 from snake_gym.config.settings import Limit, NonNegative, Positive
 
 SMALL_PRODUCT = 1 << 18
@@ -69,11 +70,6 @@ class Normaliser(Settings):
     epsilon: Positive
     clip: Limit
 
-    def check_size(self, size: int) -> None:
-        """Raise ValueError unless it is for observations of ``size`` entries."""
-        if (len(self.mean), len(self.variance)) != (size, size):
-            raise ValueError(f"normaliser has {len(self.mean)} means, {len(self.variance)} variances; expected {size}")
-
     def __call__(self, obs: Array) -> NDArray[np.float32]:
         """Normalised observations, (W, D) or (D,)."""
         scaled = (obs - np.array(self.mean)) / np.sqrt(np.array(self.variance) + self.epsilon)
@@ -81,16 +77,26 @@ class Normaliser(Settings):
 
 
 class ActorNetwork:
-    """Layers, from the input (D numbers) to the action (A), with their weights: ``tensors``, W and b by name.
+    """Normaliser, if any, and layers, from the observation (D numbers) to the action (A), with their weights:
+    ``tensors``, W and b by name.
 
     Raises ValueError for a tensor that is missing, not needed, not finite, or of a shape that does not fit.
     """
 
-    def __init__(self, layers: Sequence[Layer], tensors: Mapping[str, Array], n_inputs: int, n_outputs: int) -> None:
-        self.layers = tuple(layers)
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        tensors: Mapping[str, Array],
+        n_inputs: int,
+        n_outputs: int,
+        normaliser: Normaliser | None = None,
+    ) -> None:
+        self.layers, self.normaliser, self.n_outputs = tuple(layers), normaliser, n_outputs
+        if normaliser is not None and (sizes := {len(normaliser.mean), len(normaliser.variance)}) != {n_inputs}:
+            raise ValueError(f"normaliser has {sizes} means and variances; expected {n_inputs}")
         wanted = [name for layer in layers for name in layer.names]
         if sorted(wanted) != sorted(tensors):
-            raise ValueError(f"it holds the tensors {_listed(tensors)}; expected {_listed(wanted)}")
+            raise ValueError(f"it holds the tensors {show(sorted(tensors))}; expected {show(sorted(wanted))}")
         for name, values in tensors.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"tensor {name!r} is not finite")
@@ -101,17 +107,12 @@ class ActorNetwork:
             self.n_state += 2 * width * (layer.kind == "lstm")
         if width != n_outputs:
             raise ValueError(f"the last layer gives {width} numbers; expected {n_outputs}, one for each action")
-        self.n_outputs = n_outputs
         self._block = max(1, SMALL_PRODUCT // max((values.size for values in self._tensors.values()), default=1))
 
-    def __call__(self, obs: Array) -> NDArray[np.float32]:
-        """Actions (W, A) for normalised observations (W, D), the first of an episode if the network is recurrent."""
-        return self.advance(obs, np.zeros((obs.shape[0], self.n_state)))[0]
-
     def play(self, observations: Array) -> NDArray[np.float32]:
-        """Actions (G, A) for normalised observations (G, D); if recurrent, of one episode that makes them in turn."""
+        """Actions (G, A) for observations (G, D); if recurrent, of one episode that makes them in turn."""
         if self.n_state == 0:
-            return self(observations)
+            return self.advance(observations, np.zeros((len(observations), 0)))[0]
         state, actions = np.zeros((1, self.n_state)), []
         for obs in observations:
             action, state = self.advance(obs[None], state)
@@ -119,7 +120,8 @@ class ActorNetwork:
         return np.array(actions)
 
     def advance(self, obs: Array, state: Array) -> tuple[NDArray[np.float32], Array]:
-        """Actions (W, A) for normalised observations (W, D), and the next state, for the ``state`` (W, n_state)."""
+        """Actions (W, A) for observations (W, D), and the next state, for the ``state`` (W, n_state)."""
+        obs = obs if self.normaliser is None else self.normaliser(obs)
         actions = np.empty((obs.shape[0], self.n_outputs), np.float32)
         after = np.empty_like(state)
         for first in range(0, obs.shape[0], self._block):
@@ -136,20 +138,15 @@ class ActorNetwork:
         return actions, after
 
     def _width_after(self, layer: Layer, width: int) -> int:
+        """Return how many numbers a layer makes of ``width``. Raises ValueError for shapes that do not fit."""
         if layer.weight is None:
             return width
-        found = [None if name is None else self._tensors[name].shape for name in (layer.weight, layer.hidden_weight)]
-        shape = self._tensors[layer.weight].shape
-        if len(shape) != 2 or shape[1] != width or shape[0] < 1:
-            raise ValueError(f"tensor {layer.weight!r} has shape {shape}; expected (outputs, {width})")
-        for bias in (layer.bias, layer.hidden_bias):
-            if bias is not None and self._tensors[bias].shape != shape[:1]:
-                raise ValueError(f"tensor {bias!r} has shape {self._tensors[bias].shape}; expected ({shape[0]},)")
-        if layer.kind == "linear":
-            return int(shape[0])
-        units = int(shape[0]) // N_GATES
-        if found[1] != (N_GATES * units, units) or shape[0] != N_GATES * units:
-            raise ValueError(f"the weights of an LSTM have shapes {found}; expected (4 n, inputs) and (4 n, n)")
+        rows = self._tensors[layer.weight].shape[:1]
+        units = sum(rows) // (N_GATES if layer.kind == "lstm" else 1)
+        hidden = {layer.hidden_weight: (N_GATES * units, units), layer.hidden_bias: rows}
+        for name, shape in {layer.weight: (*rows, width), layer.bias: rows, **hidden}.items():
+            if name is not None and self._tensors[name].shape != shape:
+                raise ValueError(f"tensor {name!r} has shape {self._tensors[name].shape}; expected {shape}")
         return units
 
     def _linear(self, x: Array, weight: str | None, bias: str | None) -> Array:
@@ -171,15 +168,7 @@ class ActorNetwork:
     def _apply(self, layer: Layer, x: Array) -> Array:
         if layer.weight is not None:
             return self._linear(x, layer.weight, layer.bias)
-        if layer.kind == "clip":
-            return np.clip(x, layer.low, layer.high)
-        if layer.kind == "relu":
-            return np.maximum(x, 0.0)
-        if layer.kind == "elu":
-            return np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0)))
-        if layer.kind == "silu":
-            return x * _sigmoid(x)
-        return np.tanh(x)
+        return np.clip(x, layer.low, layer.high) if layer.kind == "clip" else _FUNCTIONS[layer.kind](x)
 
 
 def _sigmoid(x: Array) -> Array:
@@ -187,5 +176,9 @@ def _sigmoid(x: Array) -> Array:
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
-def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
-    return ", ".join(repr(name[:40]) for name in sorted(names)[:12]) or "none"
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": lambda x: np.maximum(x, 0.0),
+    "tanh": np.tanh,
+    "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
+    "silu": lambda x: x * _sigmoid(x),
+}

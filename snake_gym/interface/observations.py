@@ -283,14 +283,13 @@ class ObservationLayout:
 
     def lacks_signal(self, name: str, signals: Mapping[str, FloatArray], n_worlds: int) -> bool:
         """Whether the column ``name`` reads a signal, or an entry of one, that is not among ``signals`` (W, ...)."""
-        read = _ReadSignals(signals)
         sample, goal = self.restore(np.zeros((n_worlds, self.size), np.float32))
         still, action = np.zeros((n_worlds, self.spec.n_joints)), np.zeros((n_worlds, self.n_actions))
         phase = np.zeros(n_worlds) if self.has_phase else None
         try:
-            COLUMNS[name].values(Seen(self, sample, goal, goal.target_xy_w, still, action, phase, read))
+            COLUMNS[name].values(Seen(self, sample, goal, goal.target_xy_w, still, action, phase, signals))
         except LookupError:
-            return read.asked
+            return True
         except Exception:  # a user's column, which says at the first observation what is wrong
             return False
         return False
@@ -324,16 +323,6 @@ class ObservationLayout:
         if "failed" in self.fields:
             moved["joint_failed"] = self.read(obs, "failed") > 0.5
         return sample._replace(**moved), Goal(target, np.ones(n_worlds, bool))
-
-
-class _ReadSignals(dict[str, FloatArray]):
-    """Signals that know whether one was asked for."""
-
-    asked = False
-
-    def __getitem__(self, name: str) -> FloatArray:
-        self.asked = True
-        return super().__getitem__(name)
 
 
 def _own_values(name: str, seen: Seen, shape: tuple[int, int]) -> FloatArray:

@@ -75,7 +75,7 @@ class Observer:
         self._fresh = np.ones(n_worlds, bool)
 
     def begin(self, measurement: Measurement, rows: Any = slice(None)) -> None:
-        """Forget what was in the worlds ``rows``, whose episodes begin; ``measurement`` is of all worlds."""
+        """Forget the earlier episodes of the worlds ``rows``; ``measurement`` is of all worlds."""
         self._fresh[rows] = True
         if self.motion is not None:
             self.motion.begin(measurement, rows)

@@ -21,7 +21,7 @@ class Policy(Protocol):
     ) -> tuple[NDArray[Any], Any]:
         """Actions (W, A) for observations (W, D), or (A,) for (D,), and the state to pass to the next call.
 
-        ``episode_start`` (W,) marks worlds whose episode begins with this observation.
+        ``episode_start`` (W,): the episode begins with this observation.
         """
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
@@ -13,10 +14,9 @@ import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, Settings, build, read_json, to_json
-from snake_gym.config.errors import show
+from snake_gym.config import Settings, build, read_json, to_json
 from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_action
-from snake_gym.interface.actor_network import Layer, Normaliser
+from snake_gym.interface.actor_network import ActorNetwork, Layer, Normaliser
 from snake_gym.interface.observations import BOUND, Field, ObservationLayout
 from snake_gym.registry import check_env_id
 from snake_gym.robot.catalogue import load_any_robot
@@ -24,6 +24,8 @@ from snake_gym.robot.chain import ChainSpec, FloatArray
 
 FORMAT: Final = "snake_gym policy file 2"
 MAX_TOLERANCE = 1e-4
+ACCURACY = 1e-6
+"""Largest distance from the learner's action that needs no larger tolerance."""
 Tolerance = Annotated[float, pydantic.Field(gt=0.0, le=MAX_TOLERANCE)]
 _SEAL = "sha256"
 """Key of a checksum in earlier files, which is not read."""
@@ -51,6 +53,15 @@ class ObservationContract(Settings):
     """The columns of one control step, in order."""
     history: Annotated[int, pydantic.Field(ge=1, le=64)] = 1
     """Control steps that an observation shows, the newest first."""
+
+    @classmethod
+    def of(cls, layout: ObservationLayout) -> ObservationContract:
+        """The contract of a layout's observations."""
+        return cls(
+            size=layout.size, bound=BOUND, tracked_point=layout.point, reveal_faults=layout.reveal_faults,  # type: ignore[arg-type]
+            contact_limit_n=layout.contact_limit_n, n_beams=layout.n_beams, max_range_m=layout.max_range_m,
+            fields=tuple(layout.fields.values()), history=layout.history,
+        )  # fmt: skip
 
     def make_layout(self, spec: ChainSpec, decoder: ActionDecoder) -> ObservationLayout:
         """The layout of this contract. Raises ValueError unless it is the one that the table describes."""
@@ -82,14 +93,27 @@ class ActionContract:
     entries: tuple[dict[str, str], ...]
     """Name, range and unit of what each action asks for."""
 
+    @classmethod
+    def of(cls, decoder: ActionDecoder) -> ActionContract:
+        """The contract of a decoder's actions."""
+        formula = {
+            "joint_reference": "joint_limit_rad * action",
+            "residual": "clip(controller command + scale_rad * action, -joint_limit_rad, joint_limit_rad)",
+            "gait": "clip(amplitude * sin(phase + (i - 1) * phase_shift) + offset, -joint_limit_rad, joint_limit_rad)",
+        }[decoder.config.kind]
+        if decoder.own_actions:
+            formula = "clip(controller command after its actions, -joint_limit_rad, joint_limit_rad)"
+        if decoder.has_pace:
+            formula += "; the controller's gait runs 1 + pace_range * (last action) times as fast"
+        return cls(decoder.size, decoder.config, formula, tuple(describe_action(decoder)))
+
 
 class Golden(Settings):
     """Inputs with the outputs that they have to give.
 
     ``actions`` are the learner's own deterministic actions; for a recurrent network, in one episode that makes these
-    observations one after the other. ``references`` (2, G, J) [rad] are what the decoder makes
-    of them in its first two steps, with the measurements that the observations stand for: they tie down the controller
-    underneath.
+    observations one after the other. ``references`` (2, G, J) [rad] are what the decoder makes of them in its first two
+    steps, with the measurements that the observations stand for: they tie down the controller underneath.
     """
 
     observations: tuple[tuple[float, ...], ...]
@@ -98,9 +122,51 @@ class Golden(Settings):
     action_tolerance: Tolerance
     reference_tolerance_rad: Tolerance = 1e-6
 
-    def check(self) -> None:
-        if not self.observations or len(self.actions) != len(self.observations):
-            raise ValueError(f"{len(self.observations)} observations and {len(self.actions)} actions; expected pairs")
+    @classmethod
+    def of(
+        cls,
+        layout: ObservationLayout,
+        decoder: ActionDecoder,
+        observations: NDArray[np.float32],
+        actions: NDArray[np.float32],
+        deviation: float,
+    ) -> Golden:
+        """Pairs of observations (G, D) and the learner's actions (G, A), which ours miss by ``deviation``.
+
+        The tolerance is the usual one, or a power of ten where the learner rounds more.
+        """
+        tolerance = ACCURACY if deviation <= ACCURACY else 10.0 ** math.ceil(math.log10(deviation))
+        references: Any = np.round(_references(layout, decoder, observations, actions), 9).tolist()
+        return cls(_short(observations), _short(actions), references, min(tolerance, MAX_TOLERANCE))
+
+    def check_policy(self, network: ActorNetwork, layout: ObservationLayout, decoder: ActionDecoder) -> None:
+        """Raise ValueError unless the policy has the actions and joint references of the pairs."""
+        obs, expected = np.array(self.observations, np.float32), np.array(self.actions, np.float32)
+        _check_close("actions", network.play(obs), expected, self.action_tolerance)
+        found = _references(layout, decoder, obs, expected)
+        _check_close("joint references", found, np.array(self.references), self.reference_tolerance_rad)
+
+
+def _references(
+    layout: ObservationLayout, decoder: ActionDecoder, observations: NDArray[np.float32], actions: NDArray[np.float32]
+) -> FloatArray:
+    """Joint references (2, G, J) [rad] of the decoder's first two steps for observations (G, D) and actions (G, A)."""
+    measurement, goal = layout.restore(observations)
+    state = decoder.initial_state(observations.shape[0])
+    return np.stack([decoder.decode(actions.astype(np.float64), measurement, goal, state) for _ in range(2)])
+
+
+def _short(values: NDArray[np.float32]) -> tuple[tuple[float, ...], ...]:
+    """Return single-precision numbers in their shortest form that reads back the same."""
+    return tuple(tuple(float(str(value)) for value in row) for row in values)
+
+
+def _check_close(what: str, found: NDArray[Any], expected: NDArray[Any], tolerance: float) -> None:
+    if found.shape != expected.shape:
+        raise ValueError(f"golden {what} have shape {expected.shape}; expected {found.shape}")
+    error = float(np.abs(found - expected).max())
+    if not error <= tolerance:
+        raise ValueError(f"its golden {what} are missed by {error:.3g}; expected at most {tolerance:g}")
 
 
 class EnvOrigin(Settings):
@@ -143,29 +209,6 @@ class PolicyContract(Settings):
             )
 
 
-def action_contract(config: ActionConfig, decoder: ActionDecoder) -> ActionContract:
-    """The contract of a decoder's actions."""
-    formula = {
-        "joint_reference": "joint_limit_rad * action",
-        "residual": "clip(controller command + scale_rad * action, -joint_limit_rad, joint_limit_rad)",
-        "gait": "clip(amplitude * sin(phase + (i - 1) * phase_shift) + offset, -joint_limit_rad, joint_limit_rad)",
-    }[config.kind]
-    if decoder.own_actions:
-        formula = "clip(controller command after its actions, -joint_limit_rad, joint_limit_rad)"
-    if decoder.has_pace:
-        formula += "; the controller's gait runs 1 + pace_range * (last action) times as fast"
-    return ActionContract(decoder.size, config, formula, tuple(dict(row) for row in describe_action(decoder)))
-
-
-def golden_references(
-    layout: ObservationLayout, decoder: ActionDecoder, observations: NDArray[np.float32], actions: NDArray[np.float32]
-) -> FloatArray:
-    """Joint references (2, G, J) [rad] of the decoder's first two steps for observations (G, D) and actions (G, A)."""
-    measurement, goal = layout.restore(observations)
-    state = decoder.initial_state(observations.shape[0])
-    return np.stack([decoder.decode(actions.astype(np.float64), measurement, goal, state) for _ in range(2)])
-
-
 def format_contract(contract: PolicyContract) -> str:
     """The contract as JSON text."""
     text = to_json(contract)
@@ -174,10 +217,8 @@ def format_contract(contract: PolicyContract) -> str:
 
 
 def parse_contract(text: str | bytes, where: str) -> PolicyContract:
-    """The contract in a JSON text. Raises ConfigError if it is none, or does not fit this version."""
+    """The contract in a JSON text. Raises ConfigError, which begins with ``where``, for anything else."""
     content = read_json(text, where)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        found = show(content.get("format")) if isinstance(content, dict) else type(content).__name__
-        raise ConfigError(f"{where} is no policy file of this version: its format is {found}; expected {FORMAT!r}")
-    content.pop(_SEAL, None)
+    if isinstance(content, dict):
+        content.pop(_SEAL, None)
     return build(PolicyContract, content, where)

@@ -23,7 +23,7 @@ from snake_gym.config.files import read_file
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.interface.policy_contract import PolicyContract, golden_references, parse_contract
+from snake_gym.interface.policy_contract import PolicyContract, parse_contract
 from snake_gym.robot.catalogue import load_any_robot
 from snake_gym.robot.chain import ChainSpec
 
@@ -40,13 +40,12 @@ RUN_POLICIES = ("policy/best", "policy/final", "policy")
 class FilePolicy:
     """A policy that was read from a file; ``load_policy`` makes it.
 
-    Raises ValueError where contract, weights and this version of snake_gym do not fit each other.
+    ``path``: the contract's file; ``weights``: the content of the other one. Raises ConfigError where they and this
+    version of snake_gym do not fit each other.
     """
 
-    def __init__(self, contract: PolicyContract, tensors: Mapping[str, NDArray[Any]], path: Path) -> None:
-        self.contract = contract
-        self.path = path
-        """The contract's file."""
+    def __init__(self, contract: PolicyContract, weights: bytes, path: Path) -> None:
+        self.contract, self.path = contract, path
         self.name = contract.name
         self.spec = contract.robot
         """The robot it was trained on."""
@@ -55,12 +54,14 @@ class FilePolicy:
         own = {"robot": to_dict(contract.robot), "action": to_dict(contract.action.settings)}
         self.env_config: Mapping[str, Any] = {**contract.env.settings, **own}
         """Settings of the env it was trained in, complete: ``gym.make(policy.env_id, config=policy.env_config)``."""
-        size = contract.observation.size
-        self._network = ActorNetwork(contract.network, tensors, size, contract.action.size)
-        if contract.normaliser is not None:
-            contract.normaliser.check_size(size)
-        with np.errstate(all="ignore"):  # numbers that overflow miss their golden outputs
-            self._check_golden(self.make_layout(), self.make_decoder())
+        sizes = contract.observation.size, contract.action.size
+        try:
+            self.tensors: Mapping[str, NDArray[Any]] = load_tensors(weights)
+            self._network = ActorNetwork(contract.network, self.tensors, *sizes, contract.normaliser)
+            with np.errstate(all="ignore"):  # numbers that overflow miss their golden outputs
+                contract.golden.check_policy(self._network, self.make_layout(), self.make_decoder())
+        except (SafetensorError, ValueError) as error:
+            raise ConfigError(f"{path} cannot be played: {error}") from None
 
     @property
     def digest(self) -> str:
@@ -72,17 +73,12 @@ class FilePolicy:
     @property
     def observation_space(self) -> Box:
         """Gymnasium's space of the observations of one robot."""
-        from gymnasium.spaces import Box
-
-        bound = self.contract.observation.bound
-        return Box(-bound, bound, (self.contract.observation.size,), np.float32)
+        return _box(self.contract.observation.bound, self.contract.observation.size)
 
     @property
     def action_space(self) -> Box:
         """Gymnasium's space of the actions of one robot."""
-        from gymnasium.spaces import Box
-
-        return Box(-1.0, 1.0, (self.contract.action.size,), np.float32)
+        return _box(1.0, self.contract.action.size)
 
     def make_decoder(self) -> ActionDecoder:
         """What turns the policy's actions into joint references, the controller underneath included."""
@@ -101,20 +97,19 @@ class FilePolicy:
         deterministic ones: a policy file holds no spread of them. Raises ValueError for another shape.
         """
         obs = np.asarray(observation, np.float32)
-        size, kept = self.contract.observation.size, self._network.n_state
-        if obs.ndim not in (1, 2) or obs.shape[-1] != size:
+        batch, size, n_state = np.atleast_2d(obs), self.contract.observation.size, self._network.n_state
+        if obs.ndim > 2 or batch.shape[1] != size:
             raise ValueError(f"observations have shape {obs.shape}; expected ({size},) or (W, {size})")
-        batch = obs[None] if obs.ndim == 1 else obs
-        seen = batch if self.contract.normaliser is None else self.contract.normaliser(batch)
-        if kept == 0:
-            action = self._network(seen)
-            return (action[0] if obs.ndim == 1 else action), state
-        before = np.zeros((len(batch), kept)) if state is None else np.array(state, np.float64, ndmin=2)
-        if before.shape != (len(batch), kept):
-            raise ValueError(f"the policy's state has shape {before.shape}; expected {(len(batch), kept)}")
+        before = np.zeros((len(batch), n_state))
+        if n_state and state is not None:
+            before = np.array(state, np.float64, ndmin=2)
+        if before.shape != (len(batch), n_state):
+            raise ValueError(f"the policy's state has shape {before.shape}; expected {(len(batch), n_state)}")
         if episode_start is not None:
             before[np.atleast_1d(episode_start)] = 0.0
-        action, after = self._network.advance(seen, before)
+        action, after = self._network.advance(batch, before)
+        if not n_state:
+            return (action[0] if obs.ndim == 1 else action), state
         return (action[0], after[0]) if obs.ndim == 1 else (action, after)
 
     def check_robot(self, robot: str | Mapping[str, Any] | ChainSpec) -> None:
@@ -130,17 +125,6 @@ class FilePolicy:
                     f"has {getattr(spec, name):g}"
                 )
 
-    def _check_golden(self, layout: ObservationLayout, decoder: ActionDecoder) -> None:
-        golden = self.contract.golden
-        shapes = ((len(golden.observations), layout.size), (len(golden.observations), decoder.size))
-        obs, expected = np.array(golden.observations, np.float32), np.array(golden.actions, np.float32)
-        if (obs.shape, expected.shape) != shapes:
-            raise ValueError(f"golden pairs have shapes {obs.shape} and {expected.shape}; expected {shapes}")
-        actions = self._network.play(obs if self.contract.normaliser is None else self.contract.normaliser(obs))
-        _check_close("actions", actions, expected, golden.action_tolerance)
-        references = golden_references(layout, decoder, obs, expected)
-        _check_close("joint references", references, np.array(golden.references), golden.reference_tolerance_rad)
-
 
 def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | ChainSpec | None = None) -> FilePolicy:
     """The policy under a path: the contract or its folder, a run of ``train`` (its best policy), or a checkpoint of
@@ -152,51 +136,18 @@ def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | C
     file = find_policy_file(path)
     if file is None:
         raise ConfigError(describe_missing(path))
-    contract, data = read_policy_file(file)
-    policy = make_policy(contract, data, file)
+    contract = parse_contract(_read(file), str(file))
+    path = file.parent / contract.weights.file
+    weights = _read(path)
+    found, expected = hashlib.sha256(weights).hexdigest(), contract.weights.sha256
+    if found != expected:
+        raise ConfigError(
+            f"{path} was changed or damaged: its sha256 is {found[:12]}...; expected {expected[:12]}..., as {file} says"
+        )
+    policy = FilePolicy(contract, weights, file)
     if robot is not None:
         policy.check_robot(robot)
     return policy
-
-
-def make_policy(contract: PolicyContract, weights: bytes, file: Path) -> FilePolicy:
-    """The policy of a contract and the content of its weights' file; ``file``: the contract's. Raises ConfigError."""
-    tensors = read_tensors(weights, str(file.parent / contract.weights.file))
-    try:
-        return FilePolicy(contract, tensors, file)
-    except ConfigError as error:  # of the controller underneath
-        raise ConfigError(f"{file} does not fit this version of snake_gym: {error}") from None
-    except ValueError as error:
-        raise ConfigError(f"{file} cannot be played: {error}") from None
-
-
-def read_policy_file(file: Path) -> tuple[PolicyContract, bytes]:
-    """The contract in ``file``, and the content of the weights' file. Raises ConfigError."""
-    contract = parse_contract(_read(file), str(file))
-    weights = file.parent / contract.weights.file
-    data = _read(weights)
-    found = hashlib.sha256(data).hexdigest()
-    if found != contract.weights.sha256:
-        raise ConfigError(
-            f"{weights} was changed or damaged: its sha256 is {found[:12]}...; expected "
-            f"{contract.weights.sha256[:12]}..., as {file} says"
-        )
-    return contract, data
-
-
-def read_tensors(data: bytes, where: str) -> dict[str, NDArray[Any]]:
-    """The floating-point arrays in the content of a safetensors file, by name; the library checks the offsets.
-
-    Raises ConfigError, beginning with ``where``.
-    """
-    try:
-        tensors = load_tensors(data)
-    except (SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
-        raise ConfigError(f"{where} is no valid safetensors file: {str(error)[:160]}") from None
-    for name, values in tensors.items():
-        if values.dtype.kind != "f":
-            raise ConfigError(f"{where}: tensor {name[:40]!r} holds {values.dtype}; expected floats")
-    return dict(tensors)
 
 
 def shipped_policies() -> dict[str, Path]:
@@ -232,11 +183,11 @@ def fallback_note(path: str | os.PathLike[str]) -> str | None:
 def describe_missing(path: str | os.PathLike[str]) -> str:
     """A line about a path at which there is no contract: what is there, and what was probably meant."""
     path = Path(path)
-    guess = next(iter(sorted(contract.parent for contract in path.glob(f"*/{CONTRACT}"))), None)
-    if guess is None and not path.exists():
-        near = near_path(path) or nearest(str(path), shipped_policies())
-        guess = None if near is None else Path(near)
     fault = f"holds no {CONTRACT}" if path.is_dir() else "is no policy file" if path.exists() else "does not exist"
+    inside = [str(contract.parent) for contract in sorted(path.glob(f"*/{CONTRACT}"))]
+    guess: Path | str | None = inside[0] if inside else None
+    if not path.exists():
+        guess = near_path(path) or nearest(str(path), shipped_policies())
     if guess is not None:
         return f"{path} {fault}; did you mean {str(guess)!r}?"
     return (
@@ -245,16 +196,14 @@ def describe_missing(path: str | os.PathLike[str]) -> str:
     )
 
 
+def _box(bound: float, size: int) -> Box:
+    from gymnasium.spaces import Box  # which a small board does not have
+
+    return Box(-bound, bound, (size,), np.float32)
+
+
 def _read(path: Path) -> bytes:
     try:
         return read_file(path, MAX_BYTES)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
-
-
-def _check_close(what: str, found: NDArray[Any], expected: NDArray[Any], tolerance: float) -> None:
-    if found.shape != expected.shape:
-        raise ValueError(f"golden {what} have shape {expected.shape}; expected {found.shape}")
-    error = float(np.abs(found - expected).max())
-    if not error <= tolerance:
-        raise ValueError(f"its golden {what} are missed by {error:.3g}; expected at most {tolerance:g}")

@@ -7,7 +7,6 @@ trained in. The file that it writes has been loaded again, with every check that
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,29 +22,26 @@ from snake_gym.interface.actor_network import ActorNetwork, Layer, LayerKind, No
 from snake_gym.interface.observations import BOUND
 from snake_gym.interface.policy_contract import (
     FORMAT,
-    MAX_TOLERANCE,
+    ActionContract,
     EnvOrigin,
     Golden,
     ObservationContract,
     PolicyContract,
     WeightsFile,
-    action_contract,
     format_contract,
-    golden_references,
     parse_contract,
 )
-from snake_gym.interface.policy_file import CONTRACT, WEIGHTS, make_policy
+from snake_gym.interface.policy_file import CONTRACT, WEIGHTS, FilePolicy
 from snake_gym.registry import TASKS, find_task
 
-ACCURACY = 1e-6
-"""Largest distance from the learner's action that needs no larger tolerance in the file."""
 N_GOLDEN = 8
 """Number of golden observations from resets of the env; as many again are drawn at random."""
 _ACTIVATIONS = tuple(kind for kind in get_args(LayerKind) if kind not in ("linear", "clip", "lstm"))
 _PARTS = {2: ("weight", "bias"), 4: ("weight", "hidden_weight", "bias", "hidden_bias")}
 """Names of the arrays of a layer, by their number."""
 
-Tensors = Mapping[str, NDArray[np.float32]]
+Arrays = Mapping[str, Any]
+"""Arrays of a layer by the fields of ``Layer`` that name them; None: without."""
 
 
 def write_policy(
@@ -60,13 +56,12 @@ def write_policy(
     epsilon: float = 1e-8,
     clip: float = 10.0,
     learner: Callable[[NDArray[np.float32]], ArrayLike] | None = None,
-    name: str | None = None,
     training: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a policy file into the folder ``path``, and return its contract.
 
     Args:
-        path: a folder; a policy file in it is replaced.
+        path: a folder, which names the policy; a policy file in it is replaced.
         env: the env that the policy was trained in, single or vector, wrapped or not. It is not changed.
         layers: from the observation to the action, each (W, b), with W (outputs, inputs) as in torch and b or None; or
             (W_ih, W_hh, b_ih, b_hh) of ``torch.nn.LSTM``.
@@ -76,7 +71,6 @@ def write_policy(
             the defaults of ``epsilon`` and ``clip`` are those of Gymnasium's NormalizeObservation and of CleanRL.
         learner: function that returns the learner's own deterministic actions (G, A) for raw observations (G, D); for a
             recurrent policy, of one episode that makes them one after the other. The file is checked against it.
-        name: the policy's name; None: the folder's.
         training: plain data on how the policy came about.
 
     Raises ConfigError if the layers do not fit each other or the env, or if the ``learner`` acts otherwise.
@@ -85,7 +79,14 @@ def write_policy(
     if core is None or not hasattr(core, "layout"):
         raise ConfigError(f"env is a {type(env).__name__}; expected a simulated env of snake_gym")
     own = type(core)(core.config.without_privileged(), N_GOLDEN)
-    described, tensors = _describe(layers, choose(activation, _ACTIVATIONS, "activation"), squash)
+    between = Layer(choose(activation, _ACTIVATIONS, "activation"))  # type: ignore[arg-type]
+    described: list[Layer | Arrays] = []
+    for i, arrays in enumerate(layers):
+        if len(arrays) not in _PARTS:
+            raise ConfigError(f"layers[{i}] has {len(arrays)} parts; expected (W, b) or (W_ih, W_hh, b_ih, b_hh)")
+        described.append(dict(zip(_PARTS[len(arrays)], arrays, strict=True)))
+        described += [between] if len(arrays) == 2 and i < len(layers) - 1 else []
+    described.append(Layer("tanh" if squash else "clip"))
     normaliser = None
     if observation_mean is not None or observation_var is not None:
         mean, var = (
@@ -96,13 +97,13 @@ def write_policy(
     summary = {"algorithm": None, **(training or {})}
     try:
         files = encode_policy(
-            own, env_id, described, tensors, normaliser, observations,
+            own, env_id, described, normaliser, observations,
             None if learner is None else np.asarray(learner(observations.copy()), np.float32),
-            name=name or folder.resolve().name, training=summary, versions=installed_versions(["numpy", "torch"]),
+            name=folder.resolve().name, training=summary, versions=installed_versions(["numpy", "torch"]),
         )  # fmt: skip
     except (ValueError, FloatingPointError) as error:
         raise ConfigError(f"layers do not make a policy of {own.layout.size} observations: {error}") from None
-    make_policy(parse_contract(files[CONTRACT], str(folder / CONTRACT)), files[WEIGHTS], folder / CONTRACT)
+    FilePolicy(parse_contract(files[CONTRACT], str(folder / CONTRACT)), files[WEIGHTS], folder / CONTRACT)
     for file, data in files.items():
         write_atomic(folder / file, data)
     return folder / CONTRACT
@@ -118,8 +119,7 @@ def golden_observations(core: Any) -> NDArray[np.float32]:
 def encode_policy(
     core: Any,
     env_id: str,
-    layers: tuple[Layer, ...],
-    tensors: Tensors,
+    layers: Sequence[Layer | Arrays],
     normaliser: Normaliser | None,
     observations: NDArray[np.float32],
     actions: NDArray[np.float32] | None,
@@ -130,13 +130,16 @@ def encode_policy(
 ) -> dict[str, bytes]:
     """Return the files of a policy by name, the contract last.
 
-    ``core`` is that of its env, ``actions`` (G, A) the learner's for golden ``observations`` (G, D); None: those of the
-    layers. Raises FloatingPointError for actions that are not finite, ValueError for layers that do not fit.
+    ``core`` is that of its env; ``layers``: those without weights, and the arrays of the others; ``actions`` (G, A) the
+    learner's for golden ``observations`` (G, D), None: those of the layers. Raises FloatingPointError for actions that
+    are not finite, ValueError for layers that do not fit.
     """
-    weights = save(dict(tensors))
-    network = ActorNetwork(layers, tensors, core.layout.size, core.decoder.size)
+    named, tensors = _name_arrays(layers)
+    weights = save(tensors)
+    layout, decoder = core.layout, core.decoder
+    network = ActorNetwork(named, tensors, layout.size, decoder.size, normaliser)
     with np.errstate(all="ignore"):
-        here = network.play(observations if normaliser is None else normaliser(observations))
+        here = network.play(observations)
         actions = here if actions is None else actions
         deviation = float(np.abs(here - actions).max())
     if not np.isfinite(actions).all():
@@ -145,9 +148,9 @@ def encode_policy(
     contract = format_contract(
         PolicyContract(
             format=FORMAT, name=name, weights=WeightsFile(WEIGHTS, len(weights), hashlib.sha256(weights).hexdigest()),
-            robot=core.spec, control_dt_s=core.spec.control_dt_s, observation=_observation_contract(core),
-            action=action_contract(core.config.action, core.decoder), normaliser=normaliser, network=layers,
-            golden=_golden(core, observations, actions, deviation),
+            robot=core.spec, control_dt_s=core.spec.control_dt_s, observation=ObservationContract.of(layout),
+            action=ActionContract.of(decoder), normaliser=normaliser, network=named,
+            golden=Golden.of(layout, decoder, observations, actions, deviation),
             env=EnvOrigin(env_id, {k: v for k, v in settings.items() if k not in ("robot", "action")}),
             training=dict(training), versions=dict(versions),
         )
@@ -155,63 +158,28 @@ def encode_policy(
     return {WEIGHTS: weights, CONTRACT: contract}
 
 
-def _describe(
-    layers: Sequence[Sequence[ArrayLike | None]], activation: str, squash: bool
-) -> tuple[tuple[Layer, ...], dict[str, NDArray[np.float32]]]:
-    """Return the layers with activations between them and the squash or clip at the end, and their weights by name."""
-    found: list[Layer] = []
+def _name_arrays(layers: Sequence[Layer | Arrays]) -> tuple[tuple[Layer, ...], dict[str, NDArray[np.float32]]]:
+    """Return the layers with names for their arrays, and the arrays by name."""
+    named: list[Layer] = []
     tensors: dict[str, NDArray[np.float32]] = {}
-    for i, layer in enumerate(layers):
-        if len(layer) not in _PARTS:
-            raise ConfigError(f"layers[{i}] has {len(layer)} parts; expected (W, b) or (W_ih, W_hh, b_ih, b_hh)")
-        given = {
-            part: np.ascontiguousarray(_plain(values), np.float32)
-            for part, values in zip(_PARTS[len(layer)], layer, strict=True)
-            if values is not None
-        }
-        kind: LayerKind = "lstm" if "hidden_weight" in given else "linear"
-        tensors |= {f"layer{i}.{part}": values for part, values in given.items()}
-        found.append(Layer(kind, **{part: f"layer{i}.{part}" for part in given}))  # type: ignore[arg-type]
-        if kind == "linear" and i < len(layers) - 1:
-            found.append(Layer(activation))  # type: ignore[arg-type]
-    return (*found, Layer("tanh") if squash else Layer("clip")), tensors
-
-
-def _plain(values: ArrayLike) -> ArrayLike:
-    """Return weights without what a learner's library keeps to differentiate them."""
-    detach = getattr(values, "detach", None)
-    return values if detach is None else detach()
+    for layer in layers:
+        if not isinstance(layer, Layer):
+            name = f"layer{sum(one.weight is not None for one in named)}"
+            given = {part: values for part, values in layer.items() if values is not None}
+            for part, values in given.items():
+                plain = values.detach().cpu() if hasattr(values, "detach") else values  # of torch
+                tensors[f"{name}.{part}"] = np.ascontiguousarray(plain, np.float32)
+            kind: LayerKind = "lstm" if "hidden_weight" in given else "linear"
+            layer = Layer(kind, **{part: f"{name}.{part}" for part in given})  # type: ignore[arg-type]
+        named.append(layer)
+    return tuple(named), tensors
 
 
 def _env_id(env: Any, core: Any) -> str:
     """Return the name under which the env is registered. Raises ConfigError if it has none."""
     spec = getattr(getattr(env, "unwrapped", env), "spec", None)
-    if spec is not None and spec.id in TASKS:
-        return str(spec.id)
-    found = next((name for name in TASKS if find_task(name) is type(core.config)), None)
+    names = ([] if spec is None else [spec.id]) + list(TASKS)
+    found = next((name for name in names if name in TASKS and find_task(name) is type(core.config)), None)
     if found is None:
         raise ConfigError(f"the task {type(core.config).__name__} of the env has no name; register it (register_task)")
     return found
-
-
-def _golden(core: Any, obs: NDArray[np.float32], actions: NDArray[np.float32], worst: float) -> Golden:
-    """Return golden pairs; their tolerance is the usual one, or a power of ten where the learner rounds more."""
-    tolerance = ACCURACY if worst <= ACCURACY else 10.0 ** math.ceil(math.log10(worst))
-    references = golden_references(core.layout, core.decoder, obs, actions)
-    plain: Any = np.round(references, 9).tolist()
-    return Golden(_short(obs), _short(actions), plain, min(tolerance, MAX_TOLERANCE))
-
-
-def _short(values: NDArray[np.float32]) -> tuple[tuple[float, ...], ...]:
-    """Return single-precision numbers in their shortest form that reads back the same."""
-    return tuple(tuple(float(str(value)) for value in row) for row in values)
-
-
-def _observation_contract(core: Any) -> ObservationContract:
-    contact, scan, layout = core.sensors.contact, core.sensors.range_scan, core.layout
-    return ObservationContract(
-        size=layout.size, bound=BOUND, tracked_point="head" if layout.point == "head" else "centre",
-        reveal_faults=core.config.faults.reveal, contact_limit_n=None if contact is None else contact.limit_n,
-        n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m,
-        fields=tuple(layout.fields.values()), history=layout.history,
-    )  # fmt: skip

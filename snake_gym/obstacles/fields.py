@@ -30,6 +30,7 @@ as it is set.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple
 
@@ -52,7 +53,7 @@ from snake_gym.obstacles.layouts import (
 )  # fmt: skip
 from snake_gym.obstacles.passage import count_nodes, find_route, search_space, segment_gap
 from snake_gym.obstacles.polyline import spread_points
-from snake_gym.obstacles.shapes import LENGTH, Place, Polygon, Shape, features
+from snake_gym.obstacles.shapes import LENGTH, Polygon, Shape, features
 from snake_gym.physics.state import FloatArray
 
 DRAWS = 8
@@ -65,9 +66,6 @@ NARROWEST = 2.0 + STEP
 """Narrowest corridor or opening that the search is sure to find, in clearances."""
 TREE_COVER = 0.4
 """Share of a forest's area covered by circles of diameter 2 radius + gap."""
-LARGEST = 1e3
-"""[m], and trees per square metre: more is no field for a robot on a table or in a hall."""
-Size = Annotated[float, pydantic.Field(gt=0.0, le=LARGEST)]
 FINEST_M = 1e-6
 MAX_ROUTE_POINTS = 10_000
 MIN_ROUTE_POINTS = 32
@@ -86,15 +84,15 @@ class FieldConfig(Settings):
     start; bends: a corridor with bends; gates: walls across the way, each with an opening; list: ``shapes``."""
     difficulty: Share = 0.5
     """From 0, wide and straight, to 1: sets the gap and the turns of each kind of field."""
-    goal_distance_m: Size | None = None
+    goal_distance_m: Positive | None = None
     """Way from start to goal, along the middle of a corridor; None: 3 robot lengths."""
-    width_m: Size | None = None
+    width_m: Positive | None = None
     """Width of pegboard, forest and gates; None: 1.5 robot lengths."""
-    gap_m: Size | None = None
+    gap_m: Positive | None = None
     """Gap from peg to peg, least gap of trees, width of a corridor, opening of gates; None: from difficulty."""
     turn_rad: Annotated[float, pydantic.Field(ge=0.0, le=MAX_HEADING_RAD)] | None = None
     """Largest bend; gates: largest angle from opening to opening. None: from difficulty."""
-    obstacle_radius_m: Size | None = None
+    obstacle_radius_m: Positive | None = None
     """Radius of pegs, and of trees on average; None: 2 robot radii."""
     radius_spread: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] | None = None
     """Radii are uniform in obstacle_radius_m (1 +- this); None: 0 for pegs, 0.4 for trees."""
@@ -102,19 +100,19 @@ class FieldConfig(Settings):
     """Pegs are moved by up to this share of half the gap along each axis; 0: a regular pegboard."""
     staggered: bool = True
     """Every second column of pegs is moved by half a spacing, so that no straight lane is left."""
-    density_m2: Size | None = None
+    density_m2: Positive | None = None
     """Trees per square metre; None: as many as cover 40 % of the area with circles of diameter 2 radius + gap."""
     n_turns: PositiveCount | None = None
     """Bends or gates; None: 3, or as many as there is room for."""
     walls: bool = True
     """Walls along both sides of pegboard, forest and gates."""
-    wall_radius_m: Annotated[float, pydantic.Field(ge=0.0, le=LARGEST)] | None = None
+    wall_radius_m: NonNegative | None = None
     """Half the thickness of walls; None: the robot's radius."""
-    clearance_m: Annotated[float, pydantic.Field(ge=FINEST_M, le=LARGEST)] | None = None
+    clearance_m: Annotated[float, pydantic.Field(ge=FINEST_M)] | None = None
     """Radius of the disc that is sure to get through; None: the robot's half width with its wave."""
     shapes: tuple[Shape, ...] = ()
     """Obstacles of kind list, in the frame of the start (origin: the robot's start point, x: straight ahead) [m]."""
-    goal_m: tuple[Place, Place] | None = None
+    goal_m: tuple[float, float] | None = None
     """Goal of kind list, in the frame of the shapes; None: goal_distance_m straight ahead."""
     route_points: Annotated[int, pydantic.Field(ge=2, le=MAX_ROUTE_POINTS)] | None = None
     """Points of the route, corners included; None: 64, or more for long ways. Random fields need half as many."""
@@ -277,22 +275,68 @@ def _plan_bounds(plan: Plan) -> FieldBounds:
     return FieldBounds(n_pegs + n_walls, extent, walls, thick, n_walls)
 
 
+Frame = tuple[float, float, float, float]
+"""Rectangle: low x, low y, high x, high y [m]."""
+
+
 class Field(NamedTuple):
     """One field, world frame."""
 
     features: FloatArray
     """(k, 6) [m], see ``shapes``."""
-    start_xy: FloatArray
-    """(2,) [m] the robot's start point; its start_heading is in [rad]."""
-    start_heading: float
-    goal_xy: FloatArray
-    """(2,) [m]."""
     route: FloatArray
-    """(route_points, 2) [m] from start to goal; a disc of the clearance gets along it."""
+    """(route_points, 2) [m] from the robot's start point to the goal; a disc of the clearance gets along it."""
     n_draws: int
     """Fields drawn until one had a way through."""
     n_removed: int
     """Obstacles taken away because none of them had."""
+
+
+class WaySearch:
+    """Memory for the obstacles of a field, and for a search among them, from the origin, in a rectangle of this size.
+
+    Raises ConfigError, when it is made, for more obstacles or nodes than are searched in seconds.
+    """
+
+    def __init__(self, clearance_m: float, bounds: FieldBounds, width_m: float, height_m: float) -> None:
+        if bounds.max_features > MAX_OBSTACLES:
+            raise ConfigError(
+                f"field: there is room for {bounds.max_features} obstacles; expected at most {MAX_OBSTACLES} (a larger "
+                "gap_m or obstacle_radius_m, or a smaller field)"
+            )
+        self._clearance_m, self._step_m = clearance_m, STEP * clearance_m
+        self._rows = np.empty((bounds.max_features, 6))
+        self._space = search_space(count_nodes(width_m, height_m, self._step_m))
+
+    def find(self, rows: FloatArray, goal: FloatArray, frame: Frame) -> FloatArray | None:
+        """Return the way (v, 2) [m] to ``goal`` (2,) among obstacles (k, 6), None without one."""
+        xy = (float(goal[0]), float(goal[1]))
+        return find_route(self._space, rows, self._clearance_m, self._step_m, (0.0, 0.0), xy, frame)
+
+    def draw(
+        self,
+        seed: int,
+        lay_out: Callable[[np.uint64, FloatArray], tuple[int, int]],
+        goal: FloatArray,
+        frame: Frame,
+        most_corners: int,
+    ) -> Field:
+        """Return the first field with a way of at most ``most_corners``; the last one is thinned out if need be.
+
+        ``lay_out`` writes the obstacles of a seed into rows (k, 6), and may set ``goal``; it returns their number, and
+        how many of these, the first ones, may be taken away.
+        """
+        for n_draws in range(1, DRAWS + 1):
+            n, n_movable = lay_out(np.uint64(seed + n_draws - 1), self._rows)
+            route, kept = self.find(self._rows[:n], goal, frame), n
+            if route is not None and len(route) <= most_corners:
+                break
+        else:
+            kept = thin_out(self._rows, n, n_movable, goal, self._clearance_m + 0.5 * self._step_m)
+            route = self.find(self._rows[:kept], goal, frame)
+        if route is None:
+            raise RuntimeError(f"no way among the obstacles of seed {seed}, even after thinning")
+        return Field(self._rows[:kept].copy(), route, n_draws, n - kept)
 
 
 class FieldMaker:
@@ -302,37 +346,29 @@ class FieldMaker:
     """
 
     def __init__(self, config: FieldConfig, robot: RobotExtent) -> None:
-        self.config = config
-        self.robot = robot
+        self.config, self.robot = config, robot
         self.clearance_m = or_default(config.clearance_m, robot.clearance_m)
-        self.step_m = STEP * self.clearance_m
         self.bounds: FieldBounds
         """What every field stays within: the room to reserve for it."""
-        way = or_default(config.goal_distance_m, 3.0 * robot.length_m)
+        way, n_corners = or_default(config.goal_distance_m, 3.0 * robot.length_m), None
         if config.kind == "list":
             self._goal = np.array(config.goal_m if config.goal_m is not None else (way, 0.0))
-            way = float(np.hypot(*self._goal))
-            self._list = features(config.shapes)
-            low, high = self._frame_list()
+            self._list, way = features(config.shapes), float(np.hypot(*self._goal))
+            self._frame = self._frame_list()
         else:
-            self._plan = _make_plan(config, robot)
-            self._goal = np.zeros(2)
-            self.bounds = _plan_bounds(self._plan)
-            low, high = self._frame_plan()
-        self._frame = (low[0], low[1], high[0], high[1])
-        if self.bounds.max_features > MAX_OBSTACLES:
-            raise ConfigError(
-                f"field: there is room for {self.bounds.max_features} obstacles; expected at most {MAX_OBSTACLES} (a "
-                "larger gap_m or obstacle_radius_m, or a smaller goal_distance_m or width_m)"
-            )
-        self._buffer = np.empty((self.bounds.max_features, 6))
-        self._space = search_space(count_nodes(high[0] - low[0], high[1] - low[1], self.step_m))
+            self._plan, self._goal = _make_plan(config, robot), np.zeros(2)
+            self.bounds, self._frame = _plan_bounds(self._plan), self._frame_plan()
+        low_x, low_y, high_x, high_y = self._frame
+        self._ways = WaySearch(self.clearance_m, self.bounds, high_x - low_x, high_y - low_y)
         if config.kind == "list":
-            route = self._find_list_route()
-            self.route_points = count_route_points(config.route_points, self.clearance_m, way, len(route))
-            self._list_route = spread_points(route, self.route_points)
-        else:
-            self.route_points = count_route_points(config.route_points, self.clearance_m, way)
+            route = self._ways.find(self._list, self._goal, self._frame)
+            if route is None:
+                raise ConfigError(
+                    f"field.shapes leave no way to the goal [{self._goal[0]:g}, {self._goal[1]:g}] for a disc of "
+                    f"radius {self.clearance_m:g} m; expected one (see field.clearance_m)"
+                )
+            self._list_route, n_corners = route, len(route)
+        self.route_points = count_route_points(config.route_points, self.clearance_m, way, n_corners)
 
     def bounds_down_to(self, difficulty: float) -> FieldBounds:
         """Return the bounds of this maker's fields and of fields of any difficulty from ``difficulty`` to its own.
@@ -354,43 +390,27 @@ class FieldMaker:
         """
         seed = int(rng.integers(0, 1 << 63))
         if self.config.kind == "list":
-            rows, route, n_draws, n_removed = self._list.copy(), self._list_route.copy(), 1, 0
+            field = Field(self._list.copy(), self._list_route, 1, 0)
         else:
-            rows, route, n_draws, n_removed = self._draw(seed)
-            route = spread_points(route, self.route_points)
-        x, y = start_xy
-        to_world(rows, route, float(x), float(y), float(heading_rad))
-        return Field(rows, route[0].copy(), float(heading_rad), route[-1].copy(), route, n_draws, n_removed)
+            field = self._ways.draw(seed, self._lay_out, self._goal, self._frame, self.route_points)
+        route = spread_points(field.route, self.route_points)
+        to_world(field.features, route, float(start_xy[0]), float(start_xy[1]), float(heading_rad))
+        return field._replace(route=route)
 
-    def _draw(self, seed: int) -> tuple[FloatArray, FloatArray, int, int]:
-        """Features and route in the frame of the start, the number of draws and of obstacles taken away."""
-        for draw in range(DRAWS):
-            n, n_movable = lay_out(self._plan, np.uint64(seed + draw), self._buffer, self._goal)
-            route = self._search(self._buffer[:n])
-            if route is not None:
-                return self._buffer[:n].copy(), route, draw + 1, 0
-        room = self.clearance_m + 0.5 * self.step_m
-        kept = thin_out(self._buffer, n, n_movable, self._goal[0], self._goal[1], room)
-        route = self._search(self._buffer[:kept])
-        if route is None:
-            raise RuntimeError(f"no way through a {self.config.kind} with seed {seed}, even after thinning")
-        return self._buffer[:kept].copy(), route, DRAWS, n - kept
+    def _lay_out(self, seed: np.uint64, rows: FloatArray) -> tuple[int, int]:
+        return lay_out(self._plan, seed, rows, self._goal)
 
-    def _search(self, rows: FloatArray) -> FloatArray | None:
-        goal = (self._goal[0], self._goal[1])
-        return find_route(self._space, rows, self.clearance_m, self.step_m, (0.0, 0.0), goal, self._frame)
-
-    def _frame_plan(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Corners of the rectangle that a way is searched in, frame of the start."""
-        plan, margin = self._plan, 2.0 * self.step_m
+    def _frame_plan(self) -> Frame:
+        """Return the rectangle of the search, frame of the start."""
+        plan, margin = self._plan, 2.0 * STEP * self.clearance_m
         if plan.layout != CORRIDOR:
-            return (-margin, -plan.half_width_m), (plan.goal_m + margin, plan.half_width_m)
+            return -margin, -plan.half_width_m, plan.goal_m + margin, plan.half_width_m
         heading = min(plan.first_turn_rad + plan.n_turns * plan.turn_rad, MAX_HEADING_RAD)
         wide = max((plan.goal_m - plan.begin_m) * math.sin(heading) + 0.5 * plan.gap_m, plan.chamber_m)
-        return (-margin, -wide), (plan.goal_m + margin, wide)
+        return -margin, -wide, plan.goal_m + margin, wide
 
-    def _frame_list(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Corners of the rectangle for a list of shapes, which are checked; sets ``bounds``."""
+    def _frame_list(self) -> Frame:
+        """Check a list of shapes, set ``bounds``, and return the rectangle of the search."""
         self._check_list()
         rows, ends = self._list, self._list[:, :2] + self._list[:, 2:4] * self._list[:, LENGTH : LENGTH + 1]
         points = np.concatenate([rows[:, :2], ends])
@@ -399,10 +419,10 @@ class FieldMaker:
         n_segments = int(np.count_nonzero(rows[:, LENGTH]))
         extent, length = float(np.hypot(*(high - low))), float(rows[:, LENGTH].sum())
         self.bounds = FieldBounds(len(rows), extent, length, radius, n_segments)
-        margin = 2.0 * self.clearance_m + 2.0 * self.step_m
+        margin = 2.0 * self.clearance_m + 2.0 * STEP * self.clearance_m
         low = np.minimum(np.minimum(low, 0.0), self._goal) - margin
         high = np.maximum(np.maximum(high, 0.0), self._goal) + margin
-        return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
+        return float(low[0]), float(low[1]), float(high[0]), float(high[1])
 
     def _check_list(self) -> None:
         robot = self.robot
@@ -413,12 +433,3 @@ class FieldMaker:
                     f"field.shapes[{i}] stands where the robot starts; expected nothing within "
                     f"{robot.half_width_m:g} m of the line from [{-robot.rear_m:g}, 0] to [{robot.front_m:g}, 0]"
                 )
-
-    def _find_list_route(self) -> FloatArray:
-        route = self._search(self._list)
-        if route is None:
-            raise ConfigError(
-                f"field.shapes leave no way to the goal [{self._goal[0]:g}, {self._goal[1]:g}] for a disc of radius "
-                f"{self.clearance_m:g} m; expected one (see field.clearance_m)"
-            )
-        return route

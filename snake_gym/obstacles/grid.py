@@ -43,17 +43,12 @@ class FieldBounds(NamedTuple):
         return self._replace(max_features=self.max_features + 2 * self.max_segments)
 
 
-def empty_arrays(
-    n_worlds: int, bounds: FieldBounds, reach_m: float, skin_m: float, cell_m: float | None = None
-) -> Obstacles:
+def empty_arrays(n_worlds: int, bounds: FieldBounds, reach_m: float, skin_m: float) -> Obstacles:
     """Return empty obstacle arrays for ``n_worlds`` worlds with fields within ``bounds``.
 
-    ``reach_m`` is the largest half length of a link plus the largest link radius plus ``skin_m``; a cell's side is the
-    same where ``cell_m`` is None.
+    ``reach_m`` is the largest half length of a link plus the largest link radius plus ``skin_m``, and a cell's side.
     """
-    cell = reach_m if cell_m is None else cell_m
-    if not (reach_m >= skin_m >= 0.0 and cell > 0.0):
-        raise ConfigError(f"grid: reach_m is {reach_m:g}, skin_m {skin_m:g}, cell_m {cell:g}; expected reach >= skin")
+    cell = reach_m
     side = math.ceil((bounds.extent_m + 2.0 * reach_m) / cell) + 1
     # A listed cell lies within reach + radius + its own diagonal of the segment: area bounds their number.
     far = reach_m + bounds.max_radius_m + math.sqrt(2.0) * cell
@@ -92,7 +87,7 @@ def write_world(arrays: Obstacles, world: int, features: FloatArray, reach_m: fl
 
 
 def with_ends(features: FloatArray) -> FloatArray:
-    """Return the features (k, 6) and, after them, a disc at each end of those longer than 0: (m, 6), world frame.
+    """Return the features (k, 6), and after them a disc at each end of every segment: (m, 6), world frame.
 
     The physics tests segments against the ends of a link only, and discs against all of it: without the discs, a link
     could be pushed sideways over the end of a wall or the corner of a polygon. Where several segments end in one point

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from snake_gym.obstacles.shapes import segment
 from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
 from snake_gym.physics.compilation import cached_njit
 
@@ -64,7 +65,7 @@ class Plan(NamedTuple):
     """Grid across the field on which the openings of gates stand."""
 
 
-_mix = cached_njit()(mix)
+_mix, _segment = cached_njit()(mix), cached_njit()(segment)
 
 
 @cached_njit()
@@ -77,16 +78,24 @@ def uniform(state):  # type: ignore[no-untyped-def]
 @cached_njit()
 def put_segment(features, n, x0, y0, x1, y1, radius):  # type: ignore[no-untyped-def]
     """Write the feature around a segment as row n; return the number of rows then."""
-    length = math.hypot(x1 - x0, y1 - y0)
-    features[n, 0], features[n, 1], features[n, 4], features[n, 5] = x0, y0, length, radius
-    features[n, 2] = (x1 - x0) / length if length > 0.0 else 1.0
-    features[n, 3] = (y1 - y0) / length if length > 0.0 else 0.0
+    features[n] = np.array(_segment(x0, y0, x1, y1, radius))
     return n + 1
 
 
 @cached_njit()
-def _random_radius(plan, state):  # type: ignore[no-untyped-def]
+def random_radius(plan, state):  # type: ignore[no-untyped-def]
+    """Return the radius of the next peg or tree [m]."""
     return plan.radius_m * (1.0 + plan.radius_spread * (2.0 * uniform(state) - 1.0))
+
+
+@cached_njit()
+def stands_apart(features, n, x, y, radius, gap):  # type: ignore[no-untyped-def]
+    """Return True if a disc at (x, y) is at least ``gap`` from the surfaces of the first ``n`` discs."""
+    for i in range(n):
+        far = features[i, 5] + radius + gap
+        if (features[i, 0] - x) ** 2 + (features[i, 1] - y) ** 2 < far * far:
+            return False
+    return True
 
 
 @cached_njit()
@@ -105,7 +114,7 @@ def _set_pegs(plan, state, features):  # type: ignore[no-untyped-def]
             x = x0 + column * along + plan.jitter_m * (2.0 * uniform(state) - 1.0)
             y = -plan.half_width_m + (row + shift - 1.0) * across + plan.jitter_m * (2.0 * uniform(state) - 1.0)
             x = min(max(x, plan.begin_m), plan.end_m)
-            radius = _random_radius(plan, state)
+            radius = random_radius(plan, state)
             if abs(y) + radius <= plan.half_width_m:
                 n = put_segment(features, n, x, y, x, y, radius)
     return n
@@ -116,17 +125,11 @@ def _plant_trees(plan, state, features):  # type: ignore[no-untyped-def]
     """Write trees by dart throwing (Poisson discs), at least the gap apart; leave out those without a place."""
     n = 0
     for _ in range(plan.n_trees):
-        radius = _random_radius(plan, state)
+        radius = random_radius(plan, state)
         for _ in range(THROWS):
             x = plan.begin_m + uniform(state) * (plan.end_m - plan.begin_m)
             y = (2.0 * uniform(state) - 1.0) * (plan.half_width_m - radius)
-            is_free = True
-            for i in range(n):
-                far = radius + features[i, 5] + plan.gap_m
-                if (features[i, 0] - x) ** 2 + (features[i, 1] - y) ** 2 < far * far:
-                    is_free = False
-                    break
-            if is_free:
+            if stands_apart(features, n, x, y, radius, plan.gap_m):
                 n = put_segment(features, n, x, y, x, y, radius)
                 break
     return n
@@ -219,11 +222,11 @@ def lay_out(plan, seed, features, goal):  # type: ignore[no-untyped-def]
 
 
 @cached_njit()
-def thin_out(features, n, n_movable, goal_x, goal_y, clearance):  # type: ignore[no-untyped-def]
+def thin_out(features, n, n_movable, goal, clearance):  # type: ignore[no-untyped-def]
     """Remove those of the first ``n_movable`` obstacles that are nearer than ``clearance`` to the straight way to the
     goal; return the rows left."""
-    way = math.hypot(goal_x, goal_y)
-    kept = 0
+    goal_x, goal_y = goal
+    way, kept = math.hypot(goal_x, goal_y), 0
     for i in range(n):
         x, y = features[i, 0], features[i, 1]
         u = min(max((x * goal_x + y * goal_y) / way, 0.0), way)

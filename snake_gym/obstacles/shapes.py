@@ -16,66 +16,47 @@ import numpy as np
 from pydantic import Field
 
 from snake_gym.config import Settings
+from snake_gym.config.settings import NonNegative, Positive
 from snake_gym.physics.state import FloatArray
 
-FEATURE_SIZE = 6
-SX, SY, AX, AY, LENGTH, RADIUS = range(FEATURE_SIZE)
-"""Columns of a feature: start, axis, length and radius."""
-FARTHEST_M = 1e5
-"""Largest coordinate of a shape."""
-
-
-Place = Annotated[float, Field(ge=-FARTHEST_M, le=FARTHEST_M)]
-Radius = Annotated[float, Field(gt=0.0, le=FARTHEST_M)]
+FEATURE_SIZE, LENGTH = 6, 4
+"""Columns of a feature, and that of its length."""
 
 
 class Circle(Settings):
     """Round peg, post or tree."""
 
-    x_m: Place
+    x_m: float
     """x coordinate of the centre."""
-    y_m: Place
+    y_m: float
     """y coordinate of the centre."""
-    radius_m: Radius
+    radius_m: Positive
     """Radius."""
 
 
 class Capsule(Settings):
-    """All points within ``radius_m`` of a segment: a log, or a wall with a thickness and round ends."""
+    """All points within ``radius_m`` of a segment: a log, a wall with round ends, or one without thickness."""
 
-    x0_m: Place
+    x0_m: float
     """x coordinate of the segment's begin."""
-    y0_m: Place
+    y0_m: float
     """y coordinate of the segment's begin."""
-    x1_m: Place
+    x1_m: float
     """x coordinate of its end."""
-    y1_m: Place
+    y1_m: float
     """y coordinate of its end."""
-    radius_m: Radius
-    """Distance from the segment to the surface."""
-
-
-class Wall(Settings):
-    """Wall without thickness, solid from both sides."""
-
-    x0_m: Place
-    """x coordinate of the wall's begin."""
-    y0_m: Place
-    """y coordinate of the wall's begin."""
-    x1_m: Place
-    """x coordinate of its end."""
-    y1_m: Place
-    """y coordinate of its end."""
+    radius_m: NonNegative = 0.0
+    """Distance from the segment to the surface; 0: a wall without thickness, solid from both sides."""
 
     def check(self) -> None:
-        if (self.x0_m, self.y0_m) == (self.x1_m, self.y1_m):
+        if self.radius_m == 0.0 and (self.x0_m, self.y0_m) == (self.x1_m, self.y1_m):
             raise ValueError(f"wall from and to [{self.x0_m:g}, {self.y0_m:g}]; expected two different ends")
 
 
 class Polygon(Settings):
     """Convex polygon; corners in order, either way round."""
 
-    points: Annotated[tuple[tuple[Place, Place], ...], Field(min_length=3)]
+    points: Annotated[tuple[tuple[float, float], ...], Field(min_length=3)]
     """Corners [x, y] [m] in order."""
 
     def check(self) -> None:
@@ -99,7 +80,7 @@ class Polygon(Settings):
         return bool((side > 0.0).all() or (side < 0.0).all())
 
 
-Shape = Circle | Capsule | Polygon | Wall
+Shape = Circle | Capsule | Polygon
 
 
 def segment(x0: float, y0: float, x1: float, y1: float, radius: float) -> tuple[float, ...]:
@@ -113,28 +94,12 @@ def segment(x0: float, y0: float, x1: float, y1: float, radius: float) -> tuple[
 def features(shapes: Shape | Iterable[Shape]) -> FloatArray:
     """Return the features (k, 6) [m] of one shape or several, in the shapes' own frame."""
     rows: list[tuple[float, ...]] = []
-    for shape in [shapes] if isinstance(shapes, (Circle, Capsule, Polygon, Wall)) else shapes:
+    for shape in [shapes] if isinstance(shapes, Shape) else shapes:
         if isinstance(shape, Circle):
             rows.append(segment(shape.x_m, shape.y_m, shape.x_m, shape.y_m, shape.radius_m))
         elif isinstance(shape, Capsule):
             rows.append(segment(shape.x0_m, shape.y0_m, shape.x1_m, shape.y1_m, shape.radius_m))
-        elif isinstance(shape, Wall):
-            rows.append(segment(shape.x0_m, shape.y0_m, shape.x1_m, shape.y1_m, 0.0))
         else:
             corners = zip(shape.points, (*shape.points[1:], shape.points[0]), strict=True)
             rows += [segment(*a, *b, 0.0) for a, b in corners]
     return np.array(rows, dtype=np.float64).reshape(-1, FEATURE_SIZE)
-
-
-def distance(feature: FloatArray, points: FloatArray) -> FloatArray:
-    """Return the distance (p,) [m] from each of ``points`` (p, 2) to the nearest of the features (k, 6).
-
-    It is negative within a feature's radius and inf without features. A feature has no other inside, so that a point
-    within a polygon is at the distance of its nearest edge.
-    """
-    gap = points[:, None, :] - feature[None, :, SX : SY + 1]
-    axis = feature[None, :, AX : AY + 1]
-    along = np.clip((gap * axis).sum(axis=2), 0.0, feature[:, LENGTH])
-    rest = gap - along[..., None] * axis
-    clear = np.hypot(rest[..., 0], rest[..., 1]) - feature[:, RADIUS]
-    return np.min(clear, axis=1, initial=np.inf)

@@ -28,24 +28,20 @@ import numpy as np
 import pydantic
 
 from snake_gym.config import ConfigError, Settings
-from snake_gym.config.settings import Share
+from snake_gym.config.settings import NonNegative, Positive, Share
 from snake_gym.obstacles.fields import (
-    DRAWS,
-    LARGEST,
-    MAX_OBSTACLES,
     MAX_ROUTE_POINTS,
     NARROWEST,
     STEP,
     Field,
     RobotExtent,
-    Size,
+    WaySearch,
     blend,
     count_route_points,
     or_default,
 )
 from snake_gym.obstacles.grid import FieldBounds
-from snake_gym.obstacles.layouts import THROWS, put_segment, thin_out, to_world, uniform
-from snake_gym.obstacles.passage import count_nodes, find_route, search_space
+from snake_gym.obstacles.layouts import THROWS, put_segment, random_radius, stands_apart, to_world, uniform
 from snake_gym.obstacles.polyline import spread_points
 from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray
@@ -64,16 +60,16 @@ class ThicketConfig(Settings):
 
     difficulty: Share = 0.9
     """From 0, wide, to 1, narrow: sets gap, jam and turn."""
-    radius_m: Size | None = None
+    radius_m: Positive | None = None
     """Radius of the thicket, in which all pegs lie; None: the robot's length."""
-    gap_m: Size | None = None
+    gap_m: Positive | None = None
     """Least gap from peg to peg; None: from difficulty."""
-    jam_m: Annotated[float, pydantic.Field(ge=0.0, le=LARGEST)] | None = None
+    jam_m: NonNegative | None = None
     """Distance of the nearest pegs from the robot's sides as it starts, but from its head; None: from difficulty. It
-    leaves room for pegs beside the ends of a straight robot."""
+    leaves room for pegs next to the ends of a straight robot."""
     turn_rad: Annotated[float, pydantic.Field(ge=0.0, le=math.pi)] | None = None
     """Largest angle between the robot's heading and the direction of the way out; None: from difficulty."""
-    obstacle_radius_m: Size | None = None
+    obstacle_radius_m: Positive | None = None
     """Mean radius of the pegs; None: 2 robot radii."""
     radius_spread: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] = 0.3
     """Radii are uniform in obstacle_radius_m (1 +- this)."""
@@ -84,15 +80,16 @@ class ThicketConfig(Settings):
 class ThicketPlan(NamedTuple):
     """All numbers that a layout needs, [m]."""
 
-    radius_m: float
+    outer_m: float
+    """Radius of the thicket."""
     gap_m: float
     near_m: float
     """Least distance of a peg's surface from the middle line of a link."""
     head_room_m: float
     """The same of the head link."""
-    peg_m: float
+    radius_m: float
     """Mean radius of the pegs."""
-    peg_spread: float
+    radius_spread: float
     n_fill: int
     """Pegs that the disc is filled with."""
 
@@ -100,7 +97,7 @@ class ThicketPlan(NamedTuple):
 @cached_njit()
 def _fits(plan, x, y, radius, body, middle_x, middle_y, features, n):  # type: ignore[no-untyped-def]
     """Return True if a peg may stand at (x, y): within the disc, off the robot, off the first ``n`` pegs."""
-    if math.hypot(x - middle_x, y - middle_y) + radius > plan.radius_m:
+    if math.hypot(x - middle_x, y - middle_y) + radius > plan.outer_m:
         return False
     for i in range(len(body) - 1):
         dx, dy = body[i + 1, 0] - body[i, 0], body[i + 1, 1] - body[i, 1]
@@ -109,16 +106,7 @@ def _fits(plan, x, y, radius, body, middle_x, middle_y, features, n):  # type: i
         room = plan.head_room_m if i == len(body) - 2 else plan.near_m
         if math.hypot(x - body[i, 0] - u * dx, y - body[i, 1] - u * dy) < room + radius - _ROUNDING_M:
             return False
-    for i in range(n):
-        far = features[i, 5] + radius + plan.gap_m
-        if (features[i, 0] - x) ** 2 + (features[i, 1] - y) ** 2 < far * far:
-            return False
-    return True
-
-
-@cached_njit()
-def _peg_radius(plan, state):  # type: ignore[no-untyped-def]
-    return plan.peg_m * (1.0 + plan.peg_spread * (2.0 * uniform(state) - 1.0))
+    return stands_apart(features, n, x, y, radius, plan.gap_m)
 
 
 @cached_njit()
@@ -133,7 +121,7 @@ def _jam(plan, state, body, middle_x, middle_y, features):  # type: ignore[no-un
         dx, dy = body[i + 1, 0] - body[i, 0], body[i + 1, 1] - body[i, 1]
         length = math.hypot(dx, dy)
         for _ in range(_TRIES):
-            radius, u = _peg_radius(plan, state), uniform(state)
+            radius, u = random_radius(plan, state), uniform(state)
             off = side * (plan.near_m + radius) / length
             x, y = body[i, 0] + u * dx - off * dy, body[i, 1] + u * dy + off * dx
             if _fits(plan, x, y, radius, body, middle_x, middle_y, features, n):
@@ -149,9 +137,9 @@ def _grow(plan, seed, body, middle_x, middle_y, features):  # type: ignore[no-un
     state[0] = seed
     n = _jam(plan, state, body, middle_x, middle_y, features)
     for _ in range(plan.n_fill):
-        radius = _peg_radius(plan, state)
+        radius = random_radius(plan, state)
         for _ in range(THROWS):
-            far, angle = (plan.radius_m - radius) * math.sqrt(uniform(state)), 2.0 * math.pi * uniform(state)
+            far, angle = (plan.outer_m - radius) * math.sqrt(uniform(state)), 2.0 * math.pi * uniform(state)
             x, y = middle_x + far * math.cos(angle), middle_y + far * math.sin(angle)
             if _fits(plan, x, y, radius, body, middle_x, middle_y, features, n):
                 n = put_segment(features, n, x, y, x, y, radius)
@@ -188,26 +176,19 @@ class ThicketMaker:
         if jam > most:
             raise ConfigError(
                 f"field.jam_m is {jam:g}; expected at most {most:.4g} for this robot in a thicket of radius "
-                f"{self.radius_m:g}: pegs beside its ends would stand outside"
+                f"{self.radius_m:g}: pegs next to its ends would stand outside"
             )
         near = width + jam
         self.clearance_m = gap / NARROWEST
         """Radius of the disc that is sure to get out."""
-        self.step_m = STEP * self.clearance_m
         n_fill = max(round(COVER * (2.0 * self.radius_m / (2.0 * peg + gap)) ** 2), 1)
         self._plan = ThicketPlan(self.radius_m, gap, near, max(near, 0.5 * gap), peg, config.radius_spread, n_fill)
         n_most = n_fill + 2 * (n_links - 1)
-        if n_most > MAX_OBSTACLES:
-            raise ConfigError(
-                f"field: there is room for {n_most} obstacles; expected at most {MAX_OBSTACLES} (a larger gap_m or "
-                "obstacle_radius_m, or a smaller radius_m)"
-            )
         self.bounds = FieldBounds(n_most, 2.0 * self.radius_m, 0.0, largest)
         narrowest = or_default(config.gap_m, width * GAP[1]) / NARROWEST  # as many points, whatever the difficulty
         self.route_points = count_route_points(config.route_points, narrowest, 2.0 * self.radius_m)
-        self._reach_m = self.radius_m + 2.0 * (self.clearance_m + self.step_m)
-        self._buffer = np.empty((n_most, 6))
-        self._space = search_space(count_nodes(2.0 * self._reach_m, 2.0 * self._reach_m, self.step_m))
+        self._reach_m = self.radius_m + 2.0 * (self.clearance_m + STEP * self.clearance_m)
+        self._ways = WaySearch(self.clearance_m, self.bounds, 2.0 * self._reach_m, 2.0 * self._reach_m)
 
     def bounds_down_to(self, difficulty: float) -> FieldBounds:
         """Return the bounds of this maker's fields and easier ones: those have no more pegs."""
@@ -224,24 +205,13 @@ class ThicketMaker:
         body, middle = body_xy - head, -head  # what searches and thins out begins at the origin
         ahead = np.array([math.cos(heading_rad + turn), math.sin(heading_rad + turn)])
         way_out = middle + (self.radius_m + (1.0 + STEP) * self.clearance_m) * ahead
-        for n_draws in range(1, DRAWS + 1):
-            n = _grow(self._plan, np.uint64(seed + n_draws), body, middle[0], middle[1], self._buffer)
-            route, kept = self._search(self._buffer[:n], middle, way_out), n
-            if route is not None and len(route) < route_points:
-                break
-        else:
-            room = self.clearance_m + 0.5 * self.step_m
-            kept = thin_out(self._buffer, n, n, way_out[0], way_out[1], room)
-            route = self._search(self._buffer[:kept], middle, way_out)
-        if route is None:
-            raise RuntimeError(f"no way out of a thicket with seed {seed}, even after thinning")
-        rows = self._buffer[:kept].copy()
-        route = spread_points(np.concatenate([route, [middle + self.end_m * ahead]]), route_points)
-        to_world(rows, route, float(head[0]), float(head[1]), 0.0)
-        return Field(rows, route[0].copy(), float(heading_rad), route[-1].copy(), route, n_draws, n - kept)
 
-    def _search(self, rows: FloatArray, middle: FloatArray, way_out: FloatArray) -> FloatArray | None:
-        low, high = middle - self._reach_m, middle + self._reach_m
-        frame = (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
-        goal = (float(way_out[0]), float(way_out[1]))
-        return find_route(self._space, rows, self.clearance_m, self.step_m, (0.0, 0.0), goal, frame)
+        def grow(seed: np.uint64, rows: FloatArray) -> tuple[int, int]:
+            n = _grow(self._plan, seed, body, middle[0], middle[1], rows)
+            return n, n
+
+        (low_x, low_y), (high_x, high_y) = (middle - self._reach_m).tolist(), (middle + self._reach_m).tolist()
+        field = self._ways.draw(seed + 1, grow, way_out, (low_x, low_y, high_x, high_y), route_points - 1)
+        route = spread_points(np.concatenate([field.route, [middle + self.end_m * ahead]]), route_points)
+        to_world(field.features, route, float(head[0]), float(head[1]), 0.0)
+        return field._replace(route=route)

@@ -202,7 +202,7 @@ class ObstacleField(Task):
             write_world(self._arrays, world, with_ends(field.features), self._grid_reach_m)
             self.n_features[world] = len(field.features)
             self.routes.xy[world] = field.route
-            self.targets_xy[world, 0] = field.goal_xy
+            self.targets_xy[world, 0] = field.route[-1]
         self.routes.restored(rows)
         self.record["route_m"][rows] = self.routes.length_m[rows]
         return start

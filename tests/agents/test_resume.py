@@ -103,23 +103,6 @@ def finish(*arguments: str) -> None:
 
 
 @pytest.mark.slow
-def test_sigkill_and_resume_ends_with_the_same_weights(tmp_path: Path) -> None:
-    write_small(tmp_path / "config.yaml", total_steps=16_384, **OFTEN)
-    finish("--config", str(tmp_path / "config.yaml"), "--run-dir", str(tmp_path / "a"), "--quiet")
-    b = tmp_path / "b"
-    arguments = ["--config", str(tmp_path / "config.yaml"), "--run-dir", str(b)]
-    for kill in range(2):
-        process = start(*arguments, "--quiet")
-        wait_for(lambda done=4096 * kill: any(int(path.name[5:]) > done for path in checkpoints(b)), process)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
-        arguments = ["--resume", str(b)]
-    finish("--resume", str(b), "--quiet")
-    assert_same_state(tmp_path / "a", b)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_saves_and_says_how_to_resume(number: int, tmp_path: Path) -> None:
     write_small(tmp_path / "config.yaml", total_steps=10_000_000, **OFTEN)

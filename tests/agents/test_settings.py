@@ -67,12 +67,6 @@ def test_an_emptied_file_and_one_that_is_not_there(config_file: Path, tmp_path: 
         command.main(["--resume", str(run)])
 
 
-def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:
-    switch = "env_id=SnakeGym/ObstacleField-v0"
-    message = "course is not a setting"
-    refuse(message, tmp_path / "run", "--config", "configs/train/ppo.yaml", "--set", switch)
-
-
 def test_parameters_reach_the_class() -> None:
     settings = {
         "name": "PPO", "learning_rate": {"start": 1e-3, "end": 1e-4}, "n_steps": 4, "batch_size": 8, "gamma": 0.9,

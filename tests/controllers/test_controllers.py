@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, dump_yaml
-from snake_gym.controllers import CONTROLLERS, make_controller, register_controller, resolve_controller
-from snake_gym.controllers.cc import Cc
-from snake_gym.controllers.sjc import Sjc, SjcConfig
+from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.spec import ActuatorSpec
 from snake_gym.spatial.spec import load_spatial_robot
@@ -82,14 +80,6 @@ def test_each_world_may_have_its_own_parameters(kind: str) -> None:
         for w, controller in enumerate((plain, other)):
             expected = controller.command(*take_world(*world, w), alone[w], 0.2)[0]
             np.testing.assert_allclose(commands[w], expected, atol=1e-12)
-
-
-def test_a_name_belongs_to_one_controller() -> None:
-    with pytest.raises(ValueError, match=r"controller 'sjc' is snake_gym.controllers.sjc.Sjc; choose another name"):
-        register_controller("sjc", SjcConfig)(Cc)
-    with pytest.raises(TypeError, match=r"config_type of controller 'gait' is .*; expected a dataclass"):
-        register_controller("gait", dict)
-    assert register_controller("sjc", SjcConfig)(Sjc) is Sjc is CONTROLLERS["sjc"]
 
 
 def test_settings_are_filled_in_by_defaults_or_a_tuned_file(tmp_path: Path) -> None:

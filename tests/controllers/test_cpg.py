@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from snake_gym.controllers.base import ControllerState
-from snake_gym.controllers.cpg import Coupling, Cpg, CpgConfig, Weights, coupling_weights
+from snake_gym.controllers.cpg import Cpg, CpgConfig, Weights, coupling_weights
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.robot.spec import FloatArray
 from tests.controllers.worlds import N_JOINTS, SPEC, straight_world
@@ -110,19 +110,6 @@ def test_locked_network_is_the_serpenoid_gait() -> None:
         phase = controller.phase(state)  # that the next command will use
         command = run(controller, state, DT_S)[0]
         np.testing.assert_allclose(command, serpenoid_reference(phase, 0.4, 0.5, N_JOINTS), atol=1e-4)
-
-
-@pytest.mark.parametrize("weights", ["equal", "gaussian"])
-@pytest.mark.parametrize("n_joints", [1, 2, 3, 4, 9])
-def test_coupling_is_the_graph_laplacian(weights: Weights, n_joints: int) -> None:
-    weight = coupling_weights(n_joints, weights, 2.0)
-    alpha = np.array([0.5, 1.5])
-    y = np.random.default_rng(0).normal(size=(2, n_joints, 2))
-    coupling = Coupling(weight, alpha)
-    rate = -coupling.decay * y
-    coupling.add_pull(rate, y)
-    expected = -alpha * np.einsum("ij,cjw->ciw", np.diag(weight.sum(axis=1)) - weight, y)
-    np.testing.assert_allclose(rate, expected, atol=1e-5)
 
 
 # --- steering --------------------------------------------------------------------------------------------------------

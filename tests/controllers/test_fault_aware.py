@@ -161,20 +161,6 @@ def test_a_servo_that_was_calibrated_wrongly_is_trimmed() -> None:
 ALL = np.ones(6, dtype=bool)
 
 
-def test_the_mirror_is_its_own_inverse() -> None:
-    measurement, _ = random_world(6)
-    mask = np.array([True, False] * 3)
-    twice = mirror_measurement(mirror_measurement(measurement, mask), mask)
-    np.testing.assert_allclose(twice.joint_angle, measurement.joint_angle)
-    np.testing.assert_allclose(wrap_angle(twice.head_angle - measurement.head_angle), 0.0, atol=1e-12)
-    np.testing.assert_array_equal(
-        mirror_joints(mirror_joints(measurement.joint_rate, ALL), ALL), measurement.joint_rate
-    )
-    unmirrored = mirror_measurement(measurement, ~ALL)
-    np.testing.assert_array_equal(unmirrored.joint_angle, measurement.joint_angle)
-    np.testing.assert_array_equal(unmirrored.head_angle, measurement.head_angle)
-
-
 def test_links_of_the_mirrored_robot_are_those_of_the_robot_turned_round() -> None:
     measurement, _ = random_world(6)
     seen = link_angles(mirror_measurement(measurement, ALL))

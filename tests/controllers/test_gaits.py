@@ -46,20 +46,6 @@ def test_phase_stays_in_range_when_the_wave_runs_backwards() -> None:
     assert 0.0 <= state["phase"][0] < 2.0 * math.pi
 
 
-@pytest.mark.parametrize(
-    ("per_world", "message"),
-    [
-        ({"amplitud_rad": np.ones(3)}, "'amplitud_rad' cannot be set per world; expected one of"),
-        ({"amplitude_rad": np.ones((3, 1))}, r"shape \(3, 1\); expected one number for each world"),
-        ({"amplitude_rad": np.ones(3), "offset_rad": np.zeros(2)}, "'offset_rad' has shape"),
-        ({"amplitude_rad": np.array([0.1, -0.2])}, r"amplitude_rad is -0.2; expected in \[0, 3.14159\]"),
-    ],
-)
-def test_bad_parameters_per_world_are_named(per_world: dict[str, np.ndarray], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Serpenoid(CONFIG, SPEC, per_world)
-
-
 UNEQUAL = replace(
     RESILIENT, actuator=ActuatorSpec("acceleration", tuple(np.linspace(1, 3, 9)), tuple(np.linspace(2, 1, 9)))
 )

@@ -10,7 +10,7 @@ import pytest
 from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
 from snake_gym.controllers import make_controller, resolve_controller, tuning_of
 from snake_gym.robot.catalogue import load_robot
-from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+from snake_gym.robot.presets import PRESETS
 
 ROOT = Path(__file__).parents[2]
 ROBOTS = {**PRESETS, "sts3215_chain": load_robot(str(ROOT / "configs" / "robot" / "sts3215_chain.yaml"))}
@@ -18,25 +18,14 @@ SHIPPED = [path for name in ROBOTS for path in sorted((ROOT / "configs" / "contr
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_a_tuned_gait_is_found_by_the_robot_and_the_kind(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tuned_gait_is_found_by_the_robot_and_the_kind_and_records_its_robot(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir("/")
     spec = ROBOTS[path.parent.name]
     settings = resolve_controller({"tuned": path.stem}, spec=spec)
     assert settings == resolve_controller(load_yaml(path)["controller"])
     assert "tuned" not in settings and "file" not in settings
-
-
-def test_another_robot_has_no_tuned_gait_until_somebody_tunes_one(tmp_path: Path) -> None:
-    dump_yaml({"preset": "resilient_servo", "link_mass_kg": 1.5}, tmp_path / "mine.yaml")
-    spec = load_robot(str(tmp_path / "mine.yaml"))
-    expected = r"cc has no tuned parameters for robot mine .*snake-gym tune --controller cc --robot"
-    with pytest.raises(ConfigError, match=expected):
-        make_controller({"tuned": "cc"}, spec)
-
-
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_a_file_records_its_robot_completely(path: Path) -> None:
-    spec = ROBOTS[path.parent.name]
     recorded = load_yaml(path)["tuning"]
     assert recorded["robot"] == to_dict(spec), "retune, or the gaits play on another robot than they were tuned on"
     assert recorded["env_id"] == "SnakeGym/Waypoints-v0"
@@ -47,7 +36,9 @@ def test_a_file_records_its_robot_completely(path: Path) -> None:
     assert tuning.robot_note(changed) == note
 
 
-def test_a_file_written_by_hand_names_no_robot(tmp_path: Path) -> None:
-    dump_yaml({"controller": {"kind": "sjc"}}, tmp_path / "own.yaml")
-    assert tuning_of(str(tmp_path / "own.yaml"), RESILIENT_SERVO) is None
-    assert tuning_of("sjc", RESILIENT_SERVO) is None
+def test_another_robot_has_no_tuned_gait_until_somebody_tunes_one(tmp_path: Path) -> None:
+    dump_yaml({"preset": "resilient_servo", "link_mass_kg": 1.5}, tmp_path / "mine.yaml")
+    spec = load_robot(str(tmp_path / "mine.yaml"))
+    expected = r"cc has no tuned parameters for robot mine .*snake-gym tune --controller cc --robot"
+    with pytest.raises(ConfigError, match=expected):
+        make_controller({"tuned": "cc"}, spec)

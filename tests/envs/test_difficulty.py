@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError, build, to_dict
+from snake_gym.config import build, to_dict
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.registry import find_task
 from tests.envs.vector_checker import assert_same
@@ -159,20 +159,3 @@ def test_a_saved_state_holds_the_difficulty_of_the_next_episodes() -> None:
         mine, theirs = env.step(action), other.step(action)
         assert_same(mine, theirs, "from a saved state")
     assert (mine[4]["difficulty"] == 0.2).all()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (np.nan, r"difficulty is .*; expected (a number )?in \[0, 1\]"), ("easy", "difficulty is 'easy'; expected"),
-        ([0.1, 0.2, 0.3], "difficulty is .*; expected"),
-        (0.0, r"field\.n_turns is 6: the turns are .* m apart; expected at least"),
-    ],
-)  # fmt: skip
-def test_a_wrong_difficulty_is_refused_with_nothing_changed(wrong: Any, message: str) -> None:
-    """Between six bends there is no room for a wider corridor."""
-    env = make("SnakeGym/ObstacleField-v0", 2, field={"kind": "bends", "difficulty": 1.0, "n_turns": 6})
-    env.reset(seed=0)
-    with pytest.raises(ConfigError, match=message):
-        env.set_difficulty(wrong)
-    assert env.reset(seed=1)[1]["difficulty"].tolist() == [1.0, 1.0]

@@ -138,6 +138,15 @@ def test_an_episode_without_a_seed_can_be_had_again_by_np_random_seed(make: Any)
 
 
 BAD = np.array([[0.0] * 9, [0.0] * 3 + [np.nan] + [0.0] * 5])
+
+
+def bends(n_worlds: int) -> SnakeVectorEnv:
+    """An env with no room for a wider corridor between six bends."""
+    return SnakeVectorEnv(
+        "SnakeGym/ObstacleField-v0", n_worlds, field={"kind": "bends", "difficulty": 1.0, "n_turns": 6}
+    )
+
+
 WRONG: list[tuple[Any, Any, str]] = [
     (SnakeEnv, lambda env: env.step(np.zeros(4)), r"action has shape (4,); expected (9,)"),
     (SnakeEnv, lambda env: env.step(["left"] * 9), "action is ['left', "),
@@ -155,6 +164,17 @@ WRONG: list[tuple[Any, Any, str]] = [
     (make_waypoints, lambda env: make_waypoints(2, None, "sometimes"), "autoreset_mode is 'sometimes'; expected one"),
     (make_waypoints, lambda env: make_waypoints(0), "num_envs is 0; expected an integer from 1 to 1000000"),
     (SnakeEnv, lambda env: SnakeEnv(plugin=3), "plugin is 3; expected a list, each text"),
+    (bends, lambda env: env.set_difficulty(np.nan), "difficulty is nan"),
+    (bends, lambda env: env.set_difficulty("easy"), "difficulty is 'easy'; expected"),
+    (bends, lambda env: env.set_difficulty([0.1, 0.2, 0.3]), "expected a number in [0, 1], or 2 of them"),
+    (bends, lambda env: env.set_difficulty(0.0), "field.n_turns is 6: the turns are"),
+    (bends, lambda env: env.core.move_target(0, (1.0, 1.0)), "no target"),
+    (make_waypoints, lambda env: env.core.set_fault(0, 10, "locked"), "joint 10"),
+    (make_waypoints, lambda env: env.core.set_fault(0, 1, "lokced"), "did you mean 'locked'"),
+    (make_waypoints, lambda env: env.core.mend(0, 12), "joint is 12"),
+    (make_waypoints, lambda env: env.core.set_fault(7, 1, "locked"), "world is 7; expected in"),
+    (make_waypoints, lambda env: env.core.mend(-1), "world is -1; expected in"),
+    (make_waypoints, lambda env: env.core.move_target(0, (np.nan, 0.0)), "expected two coordinates"),
     (SnakeEnv, lambda env: SnakeEnv(IDS[1], config=WaypointsConfig()), "WaypointsConfig; this env expects a Obst"),
 ]
 

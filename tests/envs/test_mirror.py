@@ -78,10 +78,7 @@ class Mirrored:
     def _draw_turned(self, *arguments: Any) -> Any:
         start, fields = self.draw_fields(*arguments)
         turned = np.array([1.0, -1.0, 1.0, -1.0, 1.0, 1.0])
-        return start, [
-            field._replace(features=field.features * turned, goal_xy=field.goal_xy * FLIP_Y, route=field.route * FLIP_Y)
-            for field in fields
-        ]
+        return start, [field._replace(features=field.features * turned, route=field.route * FLIP_Y) for field in fields]
 
     def _vary_turned(self, *arguments: Any) -> None:
         drawn: Any = self.turned.randomisation
@@ -134,8 +131,10 @@ def parts_of(core: SnakeCore) -> list[tuple[str, slice]]:
     if core.privileged is None:
         return policy
     begin = core.layout.size
-    told = [(name, slice(begin + f.first, begin + f.first + f.width)) for name, f in core.privileged.fields.items()]
-    return policy + told
+    privileged = [
+        (name, slice(begin + f.first, begin + f.first + f.width)) for name, f in core.privileged.fields.items()
+    ]
+    return policy + privileged
 
 
 def assert_mirrored(worlds: Mirrored, n_steps: int = N_STEPS) -> np.ndarray[Any, Any]:

@@ -7,11 +7,12 @@ from gymnasium.vector import AutoresetMode
 
 import snake_gym  # noqa: F401  (registers)
 from snake_gym.config import load_yaml
-from snake_gym.envs import SnakeEnv, SnakeVectorEnv, make_waypoints
+from snake_gym.envs import SnakeVectorEnv, make_waypoints
 from snake_gym.interface.observations import FURTHER
 from snake_gym.simulation.fault_kinds import kinds_of
-from tests.envs.vector_checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
+from tests.envs.vector_checker import check_vector_env, spread_ends_at_reset
 
+RANDOMISED = load_yaml("configs/env/randomised_servo.yaml")["randomisation"]
 ESCAPE = {**load_yaml("configs/env/escape.yaml"), "time_limit_s": 4.0}
 ANY_TIME = [name for name in FURTHER if name != "remaining_time"]
 """Columns that do not tell when an episode ends: some of the compared ones are cut."""
@@ -41,6 +42,10 @@ CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
         "Waypoints",
         {"faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True},
          "course": {"kind": "list", "targets": [[0.02, 0.0], [0.0, 0.05]], "radius_m": 0.2, "tracked_point": "head"}},
+    ),
+    "randomised": (
+        "Waypoints",
+        {"faults": {"n_max": 3, "kinds": ["locked", "free", "weak"], "onset_max_s": 3.0}, "randomisation": RANDOMISED},
     ),
     "targets ahead": ("Waypoints", {"course": {"lookahead": 3, "tracked_point": "head"}, "action": {"kind": "gait"}}),
     "lap": (
@@ -95,27 +100,3 @@ def test_checker_finds_a_shared_random_stream() -> None:
 
     with pytest.raises(AssertionError, match="world 0 begins differently alone"):
         check_vector_env(make)
-
-
-RANDOMISED = load_yaml("configs/env/randomised_servo.yaml")["randomisation"]
-LATE_FAULTS = {"n_max": 3, "kinds": ["locked", "free", "weak"], "onset_max_s": 3.0}
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"])
-def test_world_in_batch_equals_world_alone_with_any_threads(env_id: str, threads: int) -> None:
-    """The worlds alone are single envs."""
-    config = {"faults": LATE_FAULTS, "randomisation": RANDOMISED}
-    batch = SnakeVectorEnv(env_id, 67, config=config, n_threads=threads)
-    obs, _ = batch.reset(seed=0)
-    actions = draw_actions(batch, 20)
-    steps = [batch.step(a) for a in actions]
-    for world in (0, 7, 8, 40, 66):
-        env = SnakeEnv(env_id, config=config, n_threads=1)
-        first, _ = env.reset(seed=world)
-        assert_same(first, obs[world], "first observation")
-        for i, action in enumerate(actions):
-            o, r, te, tr, info = env.step(action[world])
-            assert_same(o, steps[i][0][world], f"world {world} step {i}")
-            assert (r, te, tr) == (steps[i][1][world], steps[i][2][world], steps[i][3][world])
-            assert_same(info, {name: values[world] for name, values in steps[i][4].items()}, f"infos at step {i}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import struct
 import subprocess
 import sys
@@ -19,17 +18,15 @@ import pytest
 
 from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig, make_pose
 from snake_gym.robot.presets import RESILIENT_SERVO
+from tests.extending.test_plugins import example
 
-ROOT = Path(__file__).parents[2]
 JOINTS = np.zeros(9)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the page's module, where Python finds it."""
-    section = (ROOT / "docs" / "extending.md").read_text().split("## A pose source of your own")[1]
-    (block,) = re.findall(r"^```python\n(.*?)^```", section.split("\n## ")[0], re.MULTILINE | re.DOTALL)
-    (tmp_path / "bno08x.py").write_text(block)
+    (tmp_path / "bno08x.py").write_text(example("A pose source of your own"))
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from snake_gym.hardware.calibration.calibration import load_calibration
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import GuardedBody
+from tests.extending.test_plugins import example
 
 ROOT = Path(__file__).parents[2]
 N = 3
@@ -31,10 +31,7 @@ N = 3
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the page's module, where Python finds it."""
-    text = (ROOT / "docs" / "extending.md").read_text()
-    section = text[text.index("## A servo family of your own") :]
-    (block,) = re.findall(r"^```python\n(.*?)^```", section.split("\n## ")[0], re.MULTILINE | re.DOTALL)
-    (tmp_path / "acme_servos.py").write_text(block)
+    (tmp_path / "acme_servos.py").write_text(example("A servo family of your own"))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
     return tmp_path

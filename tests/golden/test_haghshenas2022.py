@@ -1,4 +1,4 @@
-"""The published numbers of haghshenas2022 by the code that users run: the first part in seconds, both paths slow.
+"""The published numbers of haghshenas2022 by the code that users run; both paths are slow.
 
 Tolerances are relative; bounds (least, most, corner) are one-sided.
 """
@@ -15,9 +15,7 @@ from papers.haghshenas2022 import GAIT_RAD_S, LENGTH_TOLERANCE, STUDY
 from papers.haghshenas2022.runs import (
     CONTROLLER,
     PUBLISHED,
-    SETTLED_S,
     SHARP,
-    PathRun,
     examine,
     follow,
     gait_speed,
@@ -43,18 +41,6 @@ def silent(share: float) -> None:
     assert 0.0 <= share <= 1.0
 
 
-def check_circle(run: PathRun) -> None:
-    speed = run.speed[run.settled]
-    close("mean_circle", float(speed.mean()))
-    assert speed.min() >= golden("least_circle") and speed.max() <= golden("most_circle")
-    close("rise_circle", run.rise_s)
-
-
-@pytest.mark.slow
-def test_the_circle_begins_as_published() -> None:
-    check_circle(follow("circle", "tangent", SETTLED_S + 7.0, CONTROLLER, silent))
-
-
 def test_muscle_forces_have_the_rank_of_the_joints() -> None:
     inverse = examine(20, 1)
     close("rank", inverse.rank)
@@ -70,7 +56,10 @@ def test_friction_does_not_carry_the_published_gait_at_the_published_speed() -> 
 @pytest.mark.slow
 def test_the_whole_circle() -> None:
     run = follow("circle", "tangent", 100.0, CONTROLLER, silent)
-    check_circle(run)
+    speed = run.speed[run.settled]
+    close("mean_circle", float(speed.mean()))
+    assert speed.min() >= golden("least_circle") and speed.max() <= golden("most_circle")
+    close("rise_circle", run.rise_s)
     assert run.deviation_m < 0.25 * 0.6
     short, long = length_range_mm(run)
     close("length_circle", float(short[0, 1]))

@@ -68,12 +68,6 @@ def test_three_degrees_of_bias_are_too_much() -> None:
     assert abs(biased.finish_y_m[2]) < 1.0, "one degree brings it to the line"
 
 
-def test_a_start_half_a_period_later_is_the_mirror_image() -> None:
-    both = crawl([Trial(4, SHIFT, 0.3), Trial(4, SHIFT, 0.3 + math.pi)], 4)
-    np.testing.assert_allclose(both.head_xy[:, 1, 0], both.head_xy[:, 0, 0], atol=1e-6)
-    np.testing.assert_allclose(both.head_xy[:, 1, 1], -both.head_xy[:, 0, 1], atol=1e-6)
-
-
 @pytest.mark.slow
 def test_least_squares_finds_table_1_again() -> None:
     found = identify(record(seed=5, seconds=3.0), ROBO_CONDA, coefficients("20 % off"))

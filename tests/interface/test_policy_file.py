@@ -144,14 +144,14 @@ CHANGED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         "joint_rate (first 9, width 9, scale 2.0, bound 10) is joint_rate (first 9, width 9, scale 0.5,",
     ),
     "no golden pairs": (
-        lambda c: c["golden"].update(observations=[], actions=[], references=[[], []]), "expected pairs",
+        lambda c: c["golden"].update(observations=[], actions=[], references=[[], []]), "golden actions have shape",
     ),
     "lax tolerance": (lambda c: c["golden"].update(action_tolerance=10.0), "expected in (0, 0.0001]"),
-    "layers in another order": (lambda c: c["network"].reverse(), "expected (outputs, 45)"),
-    "unused weights": (lambda c: c.update(network=c["network"][:2]), "it holds the tensors 'layer0.bias'"),
+    "layers in another order": (lambda c: c["network"].reverse(), "has shape (10, 128); expected (10, 45)"),
+    "unused weights": (lambda c: c.update(network=c["network"][:2]), "it holds the tensors ['layer0.bias'"),
     "weights elsewhere": (lambda c: c["weights"].update(file="../policy.safetensors"), "expected text of the form"),
     "env of a module": (lambda c: c["env"].update(id="evil:SnakeGym/X-v0"), "expected the plain name of an env"),
-    "another format": (lambda c: c.update(format="snake_gym policy file 9"), "its format is 'snake_gym policy file 9'"),
+    "another format": (lambda c: c.update(format="snake_gym policy file 9"), "format is 'snake_gym policy file 9'"),
 }  # fmt: skip
 
 
@@ -195,4 +195,4 @@ def test_weights_of_another_policy_are_refused_even_with_their_hash(folder: Path
 )
 def test_layers_are_their_formulas(kind: Any, expected: list[float]) -> None:
     network = ActorNetwork([Layer(kind)], {}, 5, 5)
-    np.testing.assert_allclose(network(np.array([[-800.0, -0.5, 0.0, 2.0, 800.0]]))[0], expected, atol=1e-7)
+    np.testing.assert_allclose(network.play(np.array([[-800.0, -0.5, 0.0, 2.0, 800.0]]))[0], expected, atol=1e-7)

@@ -126,7 +126,7 @@ def test_squashed_actions_are_a_tanh(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (lambda w: {"layers": w[:-1]}, r"of \d+ observations: the last .* 64 numbers; expected 4"),
-        (lambda w: {"layers": w[1:]}, r"'layer0.weight' has shape \(64, 64\); expected \(outputs, \d+\)"),
+        (lambda w: {"layers": w[1:]}, r"'layer0.weight' has shape \(64, 64\); expected \(64, \d+\)"),
         (lambda w: {"activation": "tahn"}, r"activation is 'tahn'.*did you mean 'tanh'"),
         (lambda w: {"activation": "relu"}, r"its golden actions are missed by .*; expected at most"),
         (lambda w: {"env": gym.make("CartPole-v1")}, r"env is a .*; expected a simulated env of snake_gym"),
@@ -139,14 +139,3 @@ def test_what_does_not_fit_is_named_and_nothing_is_written(change: Any, message:
         write_policy(tmp_path / "mine", **given)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "mine").exists()
-
-
-def test_golden_pairs_of_a_recurrent_file_are_one_episode(tmp_path: Path) -> None:
-    """They tie down the state, too."""
-    rng = np.random.default_rng(0)
-    recurrent = [rng.normal(size=shape).astype(np.float32) for shape in ((64, SIZE), (64, 16), (64,), (64,))]
-    path = write_policy(tmp_path, ENV, [recurrent, (rng.normal(size=(4, 16)), None)])
-    golden = load_policy(path).contract.golden
-    policy = load_policy(path)
-    alone = np.array([policy.predict(np.array(obs, np.float32))[0] for obs in golden.observations])
-    assert np.abs(alone[1:] - np.array(golden.actions)[1:]).max() > 0.01

@@ -11,7 +11,8 @@ from scipy import ndimage
 
 from snake_gym.config import ConfigError, build
 from snake_gym.obstacles.fields import DRAWS, Field, FieldConfig, FieldMaker, RobotExtent
-from snake_gym.obstacles.shapes import Circle, FloatArray, Wall, distance, features
+from snake_gym.obstacles.shapes import FloatArray, features
+from tests.obstacles.test_shapes import distance
 
 ROBOT = RobotExtent(front_m=0.73, rear_m=0.73, half_width_m=0.18, radius_m=0.03, clearance_m=0.15)
 RANDOM_KINDS = ["pegboard", "forest", "corridor", "bends", "gates"]
@@ -65,16 +66,13 @@ def test_every_field_lets_the_robot_start_and_get_through(kind: str, difficulty:
         start, heading = rng.normal(size=2), rng.uniform(-np.pi, np.pi)
         field = fields.make(rng, (start[0], start[1]), heading)
         assert 0 < len(field.features) <= fields.bounds.max_features
-        np.testing.assert_allclose(field.start_xy, start)
-        assert field.start_heading == heading
-        free = distance(field.features, start_region(ROBOT, field.start_xy, heading))
+        np.testing.assert_allclose(field.route[0], start)
+        free = distance(field.features, start_region(ROBOT, start, heading))
         assert free.min() >= ROBOT.clearance_m - 1e-9
-        np.testing.assert_array_equal(field.route[[0, -1]], [field.start_xy, field.goal_xy])
         assert field.route.shape == (fields.route_points, 2)
         assert sampled_clearance(field.route, field.features) >= ROBOT.clearance_m - 1e-8
         if seed < 8:
-            ends = field.start_xy, field.goal_xy
-            assert is_connected(field.features, *ends, ROBOT.clearance_m - 0.012, 0.015)
+            assert is_connected(field.features, *field.route[[0, -1]], ROBOT.clearance_m - 0.012, 0.015)
 
 
 @pytest.mark.slow
@@ -100,10 +98,11 @@ def test_robots_and_settings_of_all_sizes_get_a_passable_field(kind: str) -> Non
         except ConfigError:
             continue
         for _ in range(5):
-            field = fields.make(rng, (0.3, -2.0), rng.uniform(-4.0, 4.0))
+            heading = rng.uniform(-4.0, 4.0)
+            field = fields.make(rng, (0.3, -2.0), heading)
             n_made += 1
             assert sampled_clearance(field.route, field.features) >= fields.clearance_m - 1e-8
-            assert distance(field.features, start_region(robot, field.start_xy, field.start_heading)).min() > 0.0
+            assert distance(field.features, start_region(robot, field.route[0], heading)).min() > 0.0
 
 
 @pytest.mark.parametrize("kind", RANDOM_KINDS)
@@ -119,18 +118,6 @@ def test_a_generator_decides_everything(kind: str) -> None:
     fields.make(used)
     counted.integers(0, 1 << 63)
     assert used.random() == counted.random(), "a field takes one number, however often it is drawn"
-
-
-@pytest.mark.parametrize("kind", RANDOM_KINDS)
-def test_start_and_heading_only_move_the_field(kind: str) -> None:
-    fields = maker(kind)
-    home = fields.make(np.random.default_rng(2))
-    moved = fields.make(np.random.default_rng(2), (3.0, -1.0), 2.0)
-    turn = np.array([[np.cos(2.0), np.sin(2.0)], [-np.sin(2.0), np.cos(2.0)]])
-    np.testing.assert_allclose(moved.features[:, :2], home.features[:, :2] @ turn + [3.0, -1.0], atol=1e-12)
-    np.testing.assert_allclose(moved.features[:, 2:4], home.features[:, 2:4] @ turn, atol=1e-12)
-    np.testing.assert_array_equal(moved.features[:, 4:], home.features[:, 4:])
-    np.testing.assert_allclose(moved.route, home.route @ turn + [3.0, -1.0], atol=1e-12)
 
 
 def peg_gaps(field: Field) -> FloatArray:
@@ -188,14 +175,13 @@ SHAPES = [
 ]
 
 
-def test_given_shapes_stand_where_they_are_told_to() -> None:
+def test_listed_shapes_stand_at_their_places() -> None:
     fields = maker("list", shapes=SHAPES, goal_m=[3.0, 0.5])
     field = fields.make(np.random.default_rng(0), (1.0, 0.0), math.pi / 2)
     assert len(field.features) == 1 + 1 + 1 + 3 == fields.bounds.max_features
     np.testing.assert_allclose(field.features[0, :2], [1.0 - 0.1, 1.5])
-    np.testing.assert_allclose(field.goal_xy, [0.5, 3.0])
+    np.testing.assert_allclose(field.route[-1], [0.5, 3.0])
     assert sampled_clearance(field.route, field.features) >= ROBOT.clearance_m - 1e-8
-    assert isinstance(fields.config.shapes[0], Circle) and isinstance(fields.config.shapes[1], Wall)
     assert np.array_equal(features(fields.config.shapes)[:, 4:], field.features[:, 4:])
 
 

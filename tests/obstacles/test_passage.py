@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from snake_gym.obstacles.passage import count_nodes, find_route, search_space
-from snake_gym.obstacles.shapes import Capsule, Circle, FloatArray, Shape, Wall, distance, features
+from snake_gym.obstacles.shapes import Capsule, Circle, FloatArray, Shape, features
 from tests.obstacles.test_fields import is_connected, sampled_clearance
+from tests.obstacles.test_shapes import distance
 
 BOX = (-0.5, -1.5, 4.5, 1.5)
 START, GOAL, MARGIN = (0.0, 0.0), (4.0, 0.0), np.array([0.5, 1.5])
@@ -42,7 +43,7 @@ def test_the_way_round_a_disc_is_the_shortest() -> None:
 
 
 def test_a_closed_wall_is_not_crossed_and_a_gap_is_found() -> None:
-    wall = features(Wall(2.0, -1.6, 2.0, 1.6))
+    wall = features(Capsule(2.0, -1.6, 2.0, 1.6))
     assert search(wall) is None
     wide = features([Capsule(2.0, -1.6, 2.0, 0.6, 0.03), Capsule(2.0, 1.0, 2.0, 1.6, 0.03)])
     narrow = features([Capsule(2.0, -1.6, 2.0, 0.6, 0.03), Capsule(2.0, 0.94, 2.0, 1.6, 0.03)])

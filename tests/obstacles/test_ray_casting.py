@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from snake_gym.obstacles.ray_casting import cast_rays
-from snake_gym.obstacles.shapes import Circle, Wall, distance, features
+from snake_gym.obstacles.shapes import Capsule, Circle, features
+from tests.obstacles.test_shapes import distance
 
 AHEAD = np.zeros(1)
 
@@ -15,10 +16,10 @@ def ray(shapes: object, origin: tuple[float, float] = (0.0, 0.0), heading: float
 
 
 def test_walls_without_thickness_are_hit_from_either_side() -> None:
-    assert ray(Wall(2.0, -1.0, 2.0, 1.0)) == pytest.approx(2.0)
-    assert ray(Wall(2.0, -1.0, 2.0, 1.0), (4.0, 0.5), np.pi) == pytest.approx(2.0)
-    assert ray(Wall(2.0, 0.1, 2.0, 1.0)) == 5.0
-    assert ray([Circle(3.0, 0.0, 0.5), Wall(1.0, -1.0, 1.0, 1.0)]) == pytest.approx(1.0)
+    assert ray(Capsule(2.0, -1.0, 2.0, 1.0)) == pytest.approx(2.0)
+    assert ray(Capsule(2.0, -1.0, 2.0, 1.0), (4.0, 0.5), np.pi) == pytest.approx(2.0)
+    assert ray(Capsule(2.0, 0.1, 2.0, 1.0)) == 5.0
+    assert ray([Circle(3.0, 0.0, 0.5), Capsule(1.0, -1.0, 1.0, 1.0)]) == pytest.approx(1.0)
 
 
 def test_random_scenes_agree_with_marching() -> None:

@@ -10,7 +10,7 @@ import pytest
 from snake_gym.config import ConfigError, build
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker
 from snake_gym.obstacles.polyline import Path
-from snake_gym.obstacles.shapes import Polygon, Wall
+from snake_gym.obstacles.shapes import Capsule, Polygon
 from snake_gym.obstacles.thicket import ThicketConfig, ThicketMaker
 from tests.obstacles.test_fields import ROBOT, SHAPES
 from tests.obstacles.test_thicket import ROBOT as LONG_ROBOT
@@ -66,7 +66,7 @@ def test_an_impossible_thicket_is_refused_in_one_line(settings: dict[str, Any], 
 @pytest.mark.parametrize(
     ("shape", "arguments", "expected"),
     [
-        (Wall, (1.0, 2.0, 1.0, 2.0), "two different ends"),
+        (Capsule, (1.0, 2.0, 1.0, 2.0), "two different ends"),
         (Polygon, (LINE,), "a list of at least 3"),
         (Polygon, ([(0.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 2.0)],), "convex polygon"),
         (Polygon, ([(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0)],), "convex polygon"),

@@ -7,10 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from snake_gym.obstacles.shapes import Capsule, Circle, FloatArray, Polygon, Shape, Wall, distance, features
+from snake_gym.obstacles.shapes import Capsule, Circle, FloatArray, Polygon, Shape, features
 
 RNG = np.random.default_rng(7)
 POINTS = RNG.uniform(-3.0, 3.0, (400, 2))
+
+
+def distance(feature: FloatArray, points: FloatArray) -> FloatArray:
+    """Distance (p,) [m] from each of ``points`` (p, 2) to the nearest of the features (k, 6); < 0 within a radius."""
+    gap, axis = points[:, None, :] - feature[None, :, :2], feature[None, :, 2:4]
+    along = np.clip((gap * axis).sum(axis=2), 0.0, feature[:, 4])
+    rest = gap - along[..., None] * axis
+    return np.min(np.hypot(rest[..., 0], rest[..., 1]) - feature[:, 5], axis=1, initial=np.inf)
 
 
 def outline(shape: Shape) -> FloatArray:
@@ -23,8 +31,6 @@ def outline(shape: Shape) -> FloatArray:
         corners = np.array(shape.points)
         return np.concatenate([a + t * (b - a) for a, b in zip(corners, np.roll(corners, -1, 0), strict=True)])
     a, b = np.array([shape.x0_m, shape.y0_m]), np.array([shape.x1_m, shape.y1_m])
-    if isinstance(shape, Wall):
-        return a + t * (b - a)
     along = (b - a) / np.hypot(*(b - a))
     side = shape.radius_m * np.array([-along[1], along[0]])
     angle = math.atan2(along[1], along[0]) - 0.5 * math.pi + math.pi * t
@@ -42,7 +48,7 @@ TRIANGLE = Polygon(((0.0, -2.0), (-1.0, -0.5), (1.5, -0.7)))
         Circle(0.5, -0.2, 0.4),
         Capsule(-1.0, 0.3, 0.7, 1.1, 0.25),
         Capsule(1.0, -2.0, 1.0, -0.4, 0.1),
-        Wall(-2.0, -1.0, 1.0, 2.0),
+        Capsule(-2.0, -1.0, 1.0, 2.0),
         SQUARE,
         TRIANGLE,
     ],
@@ -55,14 +61,8 @@ def test_distances_are_those_to_the_surface(shape: Shape) -> None:
     assert (found > 0.0).sum() > 200
 
 
-def test_distance_is_negative_within_a_radius_and_infinite_without_features() -> None:
-    rows = features(Capsule(0.0, 0.0, 1.0, 0.0, 0.2))
-    np.testing.assert_allclose(distance(rows, np.array([[0.5, 0.05], [1.1, 0.0], [2.0, 0.0]])), [-0.15, -0.1, 0.8])
-    assert distance(features([]), POINTS[:3]).tolist() == [math.inf] * 3
-
-
 def test_several_shapes_are_the_nearest_of_them() -> None:
-    shapes: list[Shape] = [Circle(0.0, 0.0, 0.3), SQUARE, Wall(-2.0, -2.0, -2.0, 2.0)]
+    shapes: list[Shape] = [Circle(0.0, 0.0, 0.3), SQUARE, Capsule(-2.0, -2.0, -2.0, 2.0)]
     rows = features(shapes)
     assert rows.shape == (1 + 4 + 1, 6)
     alone = np.stack([distance(features(shape), POINTS) for shape in shapes])

@@ -27,7 +27,6 @@ from tests.oracles.rigid_impact import (
     find_contacts,
     generalised_inertia,
     held_rows,
-    nearest_points,
     solve_impact,
 )
 
@@ -36,7 +35,7 @@ PEG_RADIUS_M = 0.03
 
 
 class Collision:
-    """A chain in free flight whose links ``hit`` are a hair's breadth from a peg each, coming from above.
+    """A chain in free flight, its links ``hit`` a hair's breadth above a peg each.
 
     With ``depth_m`` > 0 not from a peg but from the end of a wall that goes down from there as far as that.
     """
@@ -87,37 +86,6 @@ COLLISIONS = [(2,), (0,), (4,), (0, 3), (1, 4), (0, 2, 4)]
 
 
 # --- the oracles themselves -------------------------------------------------------------------------------------------
-
-
-def test_nearest_points_of_segments() -> None:
-    rng = np.random.default_rng(0)
-    grid = np.linspace(0.0, 1.0, 801)[:, None]
-    n_apart = 0
-    for _ in range(40):
-        a, b, p, q = rng.normal(size=(4, 2))
-        here, there = nearest_points(a, b, p, q)
-        apart = (a + grid * (b - a))[:, None] - (p + grid * (q - p))[None]
-        if np.linalg.norm(apart, axis=-1).min() < 0.01:
-            continue  # they cross
-        n_apart += 1
-        assert np.linalg.norm(here - there) == pytest.approx(np.linalg.norm(apart, axis=-1).min(), abs=2e-3)
-    assert n_apart > 20
-
-
-@pytest.mark.parametrize("hit", COLLISIONS)
-@pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
-def test_impact_keeps_what_no_contact_can_change(hit: tuple[int, ...], restitution: float) -> None:
-    """Momentum balance by hand, and energy: lost without restitution, kept with full restitution of one contact."""
-    crash = Collision(hit)
-    impact = crash.expect(restitution)
-    push = sum(c.normal * p for c, p in zip(crash.contacts, impact.impulse, strict=True))
-    total = crash.spec.links("link_mass_kg").sum()
-    np.testing.assert_allclose(total * (impact.velocity - crash.velocity)[N_LINKS:], push, atol=1e-12)
-    before, after = (0.5 * u @ crash.inertia @ u for u in (crash.velocity, impact.velocity))
-    assert after <= before * (1 + 1e-12)
-    if restitution == 1.0 and len(hit) == 1:
-        assert after == pytest.approx(before, rel=1e-12)
-    assert (impact.impulse > 0).any()
 
 
 @pytest.mark.parametrize("hit", COLLISIONS)

@@ -220,29 +220,6 @@ def test_what_would_go_through_obstacles_or_begins_within_one_is_refused() -> No
         lay_along_wall(spec, np.array([0.0, -0.005]))
 
 
-def test_a_fast_world_on_dry_ground_does_not_depend_on_those_before_it_or_on_threads() -> None:
-    """Seven links thrown so fast that their first step is taken in parts, Coulomb friction with independent axes."""
-    spec = RobotSpec(
-        n_links=7, link_radius_m=0.01, friction=FrictionSpec(0.0, 0.0, 0.0, 0.1, 0.3), sim_dt_s=0.005,
-        actuator=ActuatorSpec("position", 10.0, 1.0), control_dt_s=0.05,
-    )  # fmt: skip
-    rng = np.random.default_rng(0)
-    rate, velocity = 5.0 * rng.normal(size=(64, 7)), 5.0 * rng.normal(size=(64, 2))
-
-    def final(worlds: list[int], n_threads: int = 1) -> FloatArray:
-        n = len(worlds)
-        robot = SimulatedRobot(spec, n, n_threads, obstacles=one_cell(discs((0.6, 0.0, 0.02)), n))
-        robot.state.link_rate[:], robot.state.centre_vel[:] = rate[worlds], velocity[worlds]
-        for _ in range(3):
-            robot.step(np.zeros((n, 6)))
-        return np.hstack([robot.state.link_angle, robot.state.centre_xy])
-
-    together = final(list(range(64)))
-    np.testing.assert_array_equal(together, np.vstack([final([w]) for w in range(64)]))
-    for _ in range(3):
-        np.testing.assert_array_equal(together, final(list(range(64)), n_threads=2))
-
-
 @pytest.mark.parametrize("radius", [0.001, 0.005])
 def test_strong_motors_do_not_push_a_light_chain_through_a_thin_wall(radius: float) -> None:
     """20 N m on links of 50 g and 4 cm, within four walls of no thickness."""

@@ -19,7 +19,7 @@ FREE_DAMPING = 0.03
 
 
 def uneven_spec(n_links: int, kind: ActuatorKind, dt_s: float = 0.001) -> RobotSpec:
-    """A robot whose links all differ, with friction of every sort and no loop of its own."""
+    """A robot of unequal links, with friction of every sort and no loop of its own."""
     rng = np.random.default_rng(n_links)
 
     def some(low: float, high: float) -> tuple[float, ...]:
@@ -192,22 +192,3 @@ def test_implicit_step_converges_to_the_dense_trajectory_with_second_order(spec:
         errors.append([np.sqrt((angle**2).mean()), np.sqrt((place**2).mean())])
     ratios = np.array(errors[:-1]) / np.array(errors[1:])
     assert ((ratios > 3.0) & (ratios < 4.6)).all(), (errors, ratios)
-
-
-def test_oracle_has_the_matrices_of_the_paper_for_equal_links() -> None:
-    chain = DenseChain.of(RESILIENT)
-    d, a = chain.difference, chain.addition
-    v, k = chain.constraint_matrices()
-    inner = np.linalg.inv(d @ d.T)
-    np.testing.assert_allclose(v, 1.0 * a.T @ inner @ a, atol=1e-12)  # m V with m = 1 kg
-    np.testing.assert_allclose(k, a.T @ inner @ d, atol=1e-12)
-
-
-def test_oracle_links_hang_together() -> None:
-    chain = DenseChain.of(uneven_spec(6, "torque"))
-    theta = np.random.default_rng(0).normal(size=(4, 6))
-    x, y = chain.link_offsets(theta)
-    half = chain.half_length
-    np.testing.assert_allclose(np.diff(x), half[:-1] * np.cos(theta[:, :-1]) + half[1:] * np.cos(theta[:, 1:]))
-    np.testing.assert_allclose(np.diff(y), half[:-1] * np.sin(theta[:, :-1]) + half[1:] * np.sin(theta[:, 1:]))
-    np.testing.assert_allclose(x @ chain.mass, 0.0, atol=1e-15)

@@ -40,10 +40,3 @@ def test_samples_within_a_control_step_come_on_the_way() -> None:
     assert coarse.cross_track_m[0, 0] == pytest.approx(1.0)
     with pytest.raises(ValueError, match="samples is 3; expected a divisor of the 10 steps"):
         drive(robots(), follower, 1.0, samples=3)
-
-
-def test_a_run_stops_when_it_is_told_to() -> None:
-    guide = TargetSequence(np.array([[[2.0, 1.0]]]), 0.1)
-    run = drive(robots(), Follower(make_controller("sjc", PEGBOARD), guide), 5.0, None, lambda: bool(guide.index[0]))
-    assert len(run.time_s) == 1 and run.reached[-1, 0] == 1
-    assert np.isnan(run.wanted).all(), "sjc tells nothing of its gait"

@@ -11,7 +11,6 @@ import pytest
 
 from papers import __main__ as program
 from papers.record import Record, plain, rerun
-from papers.report import page
 from papers.study import Claim, Finding, Study, Table, claim, compare, figure, grade_built
 
 if TYPE_CHECKING:
@@ -70,14 +69,6 @@ def test_a_record_is_strict_json_with_everything_in_it(record: Record, tmp_path:
     assert record["tables"][0]["rows"] == [["a", 1.5], ["b", None]]
     assert (tmp_path / record["figures"][0]["file"]).read_bytes().startswith(b"\x89PNG")
     assert plain({1: Path("a"), "t": (True, None, -float("inf"))}) == {"1": "a", "t": [True, None, None]}
-
-
-def test_the_page_says_everything(record: Record) -> None:
-    text = page(record)
-    assert "4 claims: 0 reproduced, 1 by construction, 2 partly, 1 not. Quick runs can give other verdicts" in text
-    assert "| partly | The speed is 1 m/s [eq. 1] | 1.0 m/s | 1.05 m/s | +5.0 % (of 3 %) |  |" in text
-    assert r"It turns \| turns [Fig. 2]" in text and "three of four times" in text and "| b | - |" in text
-    assert "![line](line.png)\n\nA line, in metres & seconds." in text and "`python -m papers wang --quick`" in text
 
 
 def test_all_goes_on_after_a_failure_and_says_so(

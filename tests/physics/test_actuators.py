@@ -13,6 +13,7 @@ from snake_gym.physics.faults import LOCKED
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
+from tests.physics.test_faults import TWO_LINKS
 
 INERTIA = 0.02
 """[kg m^2] of the light link of ``arm`` about its joint."""
@@ -36,9 +37,8 @@ def arm(dt: float = 0.001, turning: float = 0.0, stop: float = math.inf, **actua
     """A heavy link and a light one that turns about their joint; no friction but ``turning``."""
     settings = {"kind": "position", "kp": 20.0, "kd": 1.0, **actuator}
     return straight(
-        RobotSpec(
-            n_links=2, link_half_length_m=0.1, link_mass_kg=(1e6, 1.0), link_inertia_kgm2=(1e6, 0.01),
-            friction=FrictionSpec(0.0, 0.0, turning), actuator=ActuatorSpec(**settings), joint_stop_rad=stop,
+        dataclasses.replace(
+            TWO_LINKS, friction=FrictionSpec(0.0, 0.0, turning), actuator=ActuatorSpec(**settings), joint_stop_rad=stop,
             control_dt_s=dt, sim_dt_s=dt,
         )
     )  # fmt: skip

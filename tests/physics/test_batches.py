@@ -28,6 +28,8 @@ class Case(NamedTuple):
     kinds: tuple[int, ...] = (HEALTHY, HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET, SLIPPED)
     n_steps: int = 12
     among: bool = False
+    speed_m_s: float = 0.3
+    """Standard deviation at the start, and of link rates too where it is above 1."""
 
 
 def limited(n_links: int, integrator: Any) -> Case:
@@ -63,6 +65,11 @@ def touching(model: Any, kind: Any) -> Case:
     return Case(spec, (HEALTHY, HEALTHY, FREE, LOCKED, WEAK), 10, True)
 
 
+THROWN = RobotSpec(
+    n_links=7, link_radius_m=0.01, friction=FrictionSpec(0.0, 0.0, 0.0, 0.1, 0.3), sim_dt_s=0.005,
+    actuator=ActuatorSpec("position", 10.0, 1.0), control_dt_s=0.05,
+)  # fmt: skip
+"""So fast at the start that its first step is taken in parts."""
 WHEELS = PRESETS["robo_conda"]
 WORN = replace(
     WHEELS.actuator, dead_band_rad=0.01, backlash_rad=0.03, no_load_speed_rad_s=4.0, supply_resistance_ohm=0.1
@@ -73,6 +80,7 @@ CASES = {
     "worn servos": Case(replace(WHEELS, actuator=WORN)),
     **{f"{name}, dry joints": rubbing(name) for name in ("resilient_servo", "robo_conda", "muscle", "snakesys")},
     **{f"stop {stop}, backlash {gap}": stiff(stop, gap) for stop in (0.3, math.inf) for gap in (0.02, 0.0)},
+    "thrown on dry ground": Case(THROWN, (HEALTHY,), 3, True, 5.0),
     **{f"{model}, {kind}": touching(model, kind) for model in ("rigid", "stiff") for kind in ("position", "torque")},
 }
 
@@ -96,7 +104,9 @@ def play(case: Case, rows: NDArray[np.int64], n_threads: int = 1, moving: Any = 
     stop = min(0.3, 0.9 * float(spec.joints("joint_stop_rad").min()))
     shape = (0.0 if case.among else stop) * rng.uniform(-1.0, 1.0, (WORLDS, spec.n_joints))
     robot.set_shape(shape[rows], np.zeros(len(rows)), np.zeros((len(rows), 2)), "centre")
-    robot.state.centre_vel[:] = 0.3 * rng.normal(size=(WORLDS, 2))[rows]
+    robot.state.centre_vel[:] = case.speed_m_s * rng.normal(size=(WORLDS, 2))[rows]
+    if case.speed_m_s > 1.0:
+        robot.state.link_rate[:] = case.speed_m_s * rng.normal(size=(WORLDS, spec.n_links))[rows]
     joints = (WORLDS, spec.n_joints)
     onset = rng.uniform(0.0, 0.5, joints) * case.n_steps * spec.control_dt_s
     drawn = {

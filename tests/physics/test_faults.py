@@ -16,6 +16,12 @@ from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
+TWO_LINKS = RobotSpec(
+    n_links=2, link_half_length_m=0.1, link_mass_kg=(1e6, 1.0), link_inertia_kgm2=(1e6, 0.01),
+    friction=FrictionSpec(0.0, 0.0), actuator=ActuatorSpec("torque", 0.0, 0.0), control_dt_s=0.2, sim_dt_s=0.01,
+)  # fmt: skip
+"""A heavy link and a light one that turns about their joint."""
+
 
 def make(spec: RobotSpec, n_worlds: int = 1, seed: int = 0, amplitude: float = 0.3) -> SimulatedRobot:
     robot = SimulatedRobot(spec, n_worlds, 1)
@@ -97,7 +103,7 @@ def test_a_slow_joint_moves_at_its_share_of_the_speed_limit(
 ) -> None:
     """A servo of 2 rad/s in steps of 1 ms, slow and healthy."""
     servo = ActuatorSpec(actuator, kp=60.0, kd=10.0, speed_limit_rad_s=2.0)
-    spec = dataclasses.replace(two_links(), actuator=servo, integrator=integrator, sim_dt_s=0.001)
+    spec = dataclasses.replace(TWO_LINKS, actuator=servo, integrator=integrator, sim_dt_s=0.001)
     FaultConfig(kinds=("slow",), n_max=1).check_robot(spec)
     robot = make(spec, 2, amplitude=0.0)
     fail(robot, 0, SLOW, strength=0.3)
@@ -167,14 +173,6 @@ def test_a_joint_recovers_at_the_fault_s_end() -> None:
     assert not robot.failed_now().any()
 
 
-def two_links() -> RobotSpec:
-    """A heavy link and a light one that turns about their joint, nothing else."""
-    return RobotSpec(
-        n_links=2, link_half_length_m=0.1, link_mass_kg=(1e6, 1.0), link_inertia_kgm2=(1e6, 0.01),
-        friction=FrictionSpec(0.0, 0.0), actuator=ActuatorSpec("torque", 0.0, 0.0), control_dt_s=0.2, sim_dt_s=0.01,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("onset", "period", "duty", "jitter"),
     [(0.0, 0.1, 0.5, 0.0), (0.03, 0.07, 0.4, 0.0), (0.05, 0.033, 0.5, 0.0), (-0.4, 0.08, 0.25, 0.0),
@@ -182,7 +180,7 @@ def two_links() -> RobotSpec:
 )  # fmt: skip
 def test_bursts_switch_in_the_right_sub_steps(onset: float, period: float, duty: float, jitter: float) -> None:
     """A torque of 0.01 N m on an inertia of 0.02 kg m^2: the rate counts the sub-steps without the fault."""
-    robot = make(two_links(), amplitude=0.0)
+    robot = make(TWO_LINKS, amplitude=0.0)
     robot.state.time_s[:] = 1.0
     fail(robot, 0, FREE, onset_s=1.0 + onset, period_s=period, duty=duty, jitter=jitter, key=12345)
     acts = []
@@ -193,7 +191,7 @@ def test_bursts_switch_in_the_right_sub_steps(onset: float, period: float, duty:
         gain = robot.joint_rate()[0, 0] - before
         assert gain == pytest.approx(0.0 if acts[-1] else 0.005, abs=2e-6)
     assert 0.1 < np.mean(acts) < 0.8
-    single = make(two_links(), amplitude=0.0)
+    single = make(TWO_LINKS, amplitude=0.0)
     single.state.time_s[:] = 1.0
     fail(single, 0, FREE, onset_s=1.0 + onset, period_s=period, duty=duty, jitter=jitter, key=12345)
     single.step(np.zeros((1, 1)), np.full((1, 1), 0.01), n_substeps=100)

@@ -12,16 +12,12 @@ import pytest
 from snake_gym.physics.faults import FREE, LOCKED
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
+from tests.physics.test_faults import TWO_LINKS
 
 DRY_NM = 0.03
 INERTIA_KGM2 = 0.02
 """Light link about the joint: 0.01 about its centre and 1 kg at 0.1 m."""
-ONE_JOINT = RobotSpec(
-    n_links=2, link_half_length_m=0.1, link_mass_kg=(1e6, 1.0), link_inertia_kgm2=(1e6, 0.01),
-    friction=FrictionSpec(0.0, 0.0), actuator=ActuatorSpec("torque", 0.0, 0.0), joint_friction_nm=DRY_NM,
-    control_dt_s=0.01, sim_dt_s=0.01,
-)  # fmt: skip
-"""A heavy link and a light one that turns about their joint, nothing else."""
+ONE_JOINT = replace(TWO_LINKS, joint_friction_nm=DRY_NM, control_dt_s=0.01)
 
 
 def one_joint(rate: float, **changes: Any) -> SimulatedRobot:

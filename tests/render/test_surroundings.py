@@ -7,7 +7,7 @@ import pytest
 
 from snake_gym.envs import SnakeEnv
 from snake_gym.envs.recording import RecordedSurroundings, Recorder, Recording
-from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Wall, features
+from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, features
 from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer, Picture, ends_of
 from snake_gym.render.palette import FORCE, ORANGE, ROCK, SKY
@@ -20,7 +20,7 @@ from tests.render.test_replay import Page, page_data
 SHAPES = [
     Circle(1.0, 0.5, 0.2),
     Polygon(((0.4, -1.0), (0.9, -1.0), (0.9, -0.6), (0.4, -0.6))),
-    Wall(-1.0, 1.0, 1.0, 1.0),
+    Capsule(-1.0, 1.0, 1.0, 1.0),
     Capsule(-1.0, -1.0, 0.0, -1.0, 0.05),
     Polygon(((2.0, 2.0), (3.0, 2.0), (2.0, 3.0))),
 ]

@@ -155,20 +155,6 @@ def test_urdf_and_mjcf_agree() -> None:
         assert urdf.body(name).mass == mjcf.body(name).mass
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"actuator": {"kind": "torque"}}, "actuator.kind is 'torque'; expected 'position'"),
-        ({"actuator": {"backlash_rad": 0.1}}, "actuator.backlash_rad is set"),
-        ({"joint_stop_rad": 0.5}, "expected at most joint_stop_rad, 0.5"),
-        ({"head_joint": "pitch", "wheels": {"pairs": True}}, "wheels are below yaw links"),
-    ],
-)
-def test_a_wrong_description_is_one_clear_error(settings: dict[str, object], said: str) -> None:
-    with pytest.raises(ConfigError, match=said.replace("(", r"\(")):
-        load_spatial_robot(settings)
-
-
 def test_export_writes_files_that_mujoco_reads(tmp_path: Path) -> None:
     for robot, name, n_actuators in ((FILES[0], "one.xml", 2 * 28), ("resilient", "two.urdf", 0)):
         out = tmp_path / name

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import inspect
-import re
 
 import mujoco
 import numpy as np
 import pytest
 
-from snake_gym.physics.state import ChainState
-from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from snake_gym.spatial.ground import GroundSpec, field_heights
-from snake_gym.spatial.simulation import SpatialRobot, SpatialState
+from snake_gym.spatial.simulation import SpatialRobot
 from snake_gym.spatial.spec import load_spatial_robot
 
 SPEC = load_spatial_robot(
@@ -115,23 +111,6 @@ def test_each_world_may_have_its_own_heights() -> None:
         robot.step(np.zeros((2, SPEC.n_joints)))
     low = robot.model.geom("ground").pos[2]
     assert np.allclose(np.diff(robot.state.centre_z), 0.05 - max(low, 0.0), atol=2e-3)
-
-
-@pytest.mark.parametrize("state", [ChainState, SpatialState])
-def test_every_robot_has_the_state_that_the_protocol_names(state: type) -> None:
-    source = inspect.getsource(Robot)
-    named = re.findall(r"``(\w+)``", source[source.index("Moving state") : source.index("params: Any")])
-    assert len(named) == 10 and set(named) <= set(state._fields)
-
-
-def test_the_same_seed_gives_the_same_heights_and_another_seed_others() -> None:
-    spec = GroundSpec(kind="rocks", seed=3, size_m=4.0, start_radius_m=0.5)
-    heights = field_heights(spec)
-    assert (heights == field_heights(spec)).all()
-    assert (heights != field_heights(dataclasses.replace(spec, seed=4))).any()
-    assert heights.min() >= 0.0 and heights.max() <= spec.height_m
-    middle = heights.shape[0] // 2
-    assert heights[middle, middle] == 0.0
 
 
 def test_mujoco_steps_the_same_model_to_the_same_state() -> None:
