@@ -76,7 +76,7 @@ def test_a_start_half_a_period_later_is_the_mirror_image() -> None:
 
 @pytest.mark.slow
 def test_least_squares_finds_table_1_again() -> None:
-    found = identify(record(seed=5, seconds=3.0), ROBO_CONDA, coefficients("20 % off"))
+    found = identify(record(seed=5, seconds=3.0), ROBO_CONDA, coefficients())
     for name in TABLE_1:
         assert found.values[name] == golden(name), name
 
