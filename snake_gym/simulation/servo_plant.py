@@ -2,8 +2,7 @@
 
 Joint i of the robot is servo i of the bus, angles in the robot's own sense.
 
-- A servo without torque is a FREE joint of the physics: viscous friction and stops only. The robot's other faults stay
-  as they are.
+- A servo without torque is a FREE joint of the physics: viscous friction and stops only.
 - Torque limits are shares of the stall torque, the actuator's torque limit; a robot without one has loads of 0. They
   hold for the voltage of the motors, so that the speed at which a motor loses its torque falls with them.
 - Speed limits are the smaller of the servo's and the actuator's.
@@ -99,7 +98,6 @@ class RobotPlant:
             self._torque_nm[:] = math.inf
         self._no_load_rad_s = spec.joints("actuator.no_load_speed_rad_s")
         self._speed_rad_s = spec.joints("actuator.speed_limit_rad_s")
-        self._own_faults = tuple(field.copy() for field in self.robot.faults)
         self._free = np.zeros(spec.n_joints, dtype=bool)
         self._jammed = np.zeros(spec.n_joints, dtype=bool)
         self.is_solid = True
@@ -129,8 +127,10 @@ class RobotPlant:
         self._left_s += dt_s - n_steps * step_s
         if n_steps == 0:
             return
-        self._set_free(~enabled)
         self._let_apart(target_rad, enabled)
+        self._free = ~enabled
+        held = np.where(self._jammed | self.blocked, LOCKED, HEALTHY)
+        self.robot.faults.kind[0] = np.where(self._free, FREE, held)
         state = self.robot.state
         before = state.link_angle.copy(), state.head_xy.copy()
         state.self_overlap_m[0] = 0.0
@@ -152,11 +152,6 @@ class RobotPlant:
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         """Block joint ``joint`` (from 0 at the tail) where it is, or release it; if limp, as soon as torque is on."""
         self._jammed[joint] = is_jammed
-        self._lock(joint, is_jammed)
-
-    def _lock(self, joint: int, locked: bool) -> None:
-        faults = self._own_faults[0] if self._free[joint] else self.robot.faults.kind
-        faults[0, joint] = LOCKED if locked else HEALTHY
 
     def _stop_touching(self, link_angle: FloatArray, head_xy: FloatArray) -> None:
         """Put the robot back, at rest, to where it was before two links ran into each other, and block what is between
@@ -166,10 +161,7 @@ class RobotPlant:
             return
         shape = link_angle[:, :-1] - link_angle[:, 1:]
         self.robot.set_shape(shape, link_angle[:, -1].copy(), head_xy, "head")
-        for joint in range(first, last):
-            if not (self.blocked[joint] or self._jammed[joint]):
-                self._lock(joint, True)
-            self.blocked[joint] = True
+        self.blocked[first:last] = True
 
     def _let_apart(self, target_rad: FloatArray, enabled: NDArray[np.bool_]) -> None:
         """Release blocked joints that are limp, or on their way apart."""
@@ -179,8 +171,6 @@ class RobotPlant:
         further = shape + np.where(self.blocked, np.clip(target_rad - shape, -_APART_RAD, _APART_RAD), 0.0)
         now, then = (self_overlap(self.spec, chain_angles(one[None], np.zeros(1))[0])[0] for one in (shape, further))
         if then < now - 1e-9 or not enabled[self.blocked].all():
-            for joint in np.flatnonzero(self.blocked & ~self._jammed):
-                self._lock(int(joint), False)
             self.blocked[:] = False
 
     def bend(self, joint_angle: FloatArray) -> None:
@@ -209,18 +199,3 @@ class RobotPlant:
         """
         limit = self.robot.params.torque_limit[0]
         return np.where(self._free, 0.0, np.clip(self.robot.state.joint_torque[0], -limit, limit) / self._torque_nm)
-
-    def _set_free(self, free: NDArray[np.bool_]) -> None:
-        """Make joints without torque FREE from now on; give the others their own faults back."""
-        if (free == self._free).all():
-            return
-        faults = self.robot.faults
-        for field, own in zip(faults, self._own_faults, strict=True):
-            changed = free != self._free
-            own[0, changed & free] = field[0, changed & free]
-            field[0, changed & ~free] = own[0, changed & ~free]
-        faults.kind[0, free] = FREE
-        faults.onset_s[0, free] = 0.0
-        faults.end_s[0, free] = np.inf
-        faults.period_s[0, free] = np.inf
-        self._free = free.copy()

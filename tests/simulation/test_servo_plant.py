@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from snake_gym.physics.faults import FREE, LOCKED
+from snake_gym.physics.faults import FREE
 from snake_gym.robot.presets import PRESETS
 from snake_gym.simulation.servo_plant import RobotPlant, self_overlap
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -67,18 +67,6 @@ def test_without_torque_a_joint_is_free() -> None:
         direct.step(gait(k)[None])
         plant.advance(SPEC.control_dt_s, gait(k), ALL_ON, FULL, FAST)
     assert np.array_equal(direct.state.link_angle, behind.state.link_angle)
-
-
-def test_faults_of_the_robot_come_back_with_the_torque() -> None:
-    plant = make_plant()
-    robot = plant.robot
-    robot.faults.kind[0, 3] = LOCKED
-    robot.faults.onset_s[0, 3] = 1.5
-    plant.advance(0.2, gait(0), np.zeros(J, dtype=bool), FULL, FAST)
-    assert (robot.faults.kind == FREE).all()
-    plant.advance(0.2, gait(0), ALL_ON, FULL, FAST)
-    assert robot.faults.kind[0].tolist() == [0, 0, 0, LOCKED, 0, 0, 0, 0, 0]
-    assert robot.faults.onset_s[0, 3] == 1.5
 
 
 def test_limits_of_the_servos_are_limits_of_the_joints() -> None:
