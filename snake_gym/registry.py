@@ -7,14 +7,13 @@ or ``register_task`` in a user's module. A small board that only plays a policy 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import is_dataclass
-from importlib import import_module
 from typing import Any, TypeVar
 
 from snake_gym.config import ConfigError, choose
 from snake_gym.config.errors import show
-from snake_gym.plugins import is_again, plugin_of
+from snake_gym.plugins import is_again, load_object, plugin_of
 
 TASKS: dict[str, str | type[Any]] = {
     "SnakeGym/Waypoints-v0": "snake_gym.tasks.waypoints:WaypointsConfig",
@@ -44,19 +43,7 @@ def find_task(env_id: str, where: str = "env_id") -> type[Any]:
     if env_id not in TASKS and not env_id.startswith("SnakeGym/"):
         raise ConfigError(f"{where} is {env_id!r}, which no imported module registers; give it with --plugin FILE.py")
     known = TASKS[choose(env_id, TASKS, where)]
-    if isinstance(known, str):
-        module, _, name = known.partition(":")
-        return getattr(import_module(module), name)
-    return known
-
-
-def _gymnasium_envs() -> Mapping[str, Any]:
-    """Return all registered envs of any package; only ours if Gymnasium is not installed."""
-    try:
-        from gymnasium.envs.registration import registry
-    except ModuleNotFoundError:
-        return {**TASKS, REAL: None}
-    return registry
+    return load_object(known, where) if isinstance(known, str) else known
 
 
 def register_task(env_id: str) -> Callable[[Config], Config]:
@@ -67,12 +54,14 @@ def register_task(env_id: str) -> Callable[[Config], Config]:
     check_env_id(env_id, "the name of a task")
 
     def add(config_type: Config) -> Config:
+        from gymnasium.envs.registration import registry
+
         if not is_dataclass(config_type) or not hasattr(config_type, "make_task"):
             raise ConfigError(
                 f"task {env_id} is {show(config_type)}; expected a dataclass that inherits from EnvConfig"
             )
         known = TASKS.get(env_id)
-        if env_id in _gymnasium_envs() and (known is None or not is_again(known, config_type)):
+        if env_id in registry and (known is None or not is_again(known, config_type)):
             raise ConfigError(f"the name {env_id!r} of a task is taken; expected another name")
         TASKS[env_id] = config_type
         register_envs()
