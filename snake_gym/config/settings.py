@@ -25,7 +25,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated
 from pydantic_core import PydanticKnownError, core_schema
 
-from snake_gym.config.errors import ConfigError, UnexpectedKeywordError, show
+from snake_gym.config.errors import ConfigError, UnexpectedKeywordError, join, show
 from snake_gym.config.overrides import merge
 from snake_gym.config.records import to_dict
 
@@ -112,7 +112,7 @@ def apply_keywords(
         if key not in known:
             from snake_gym.config.refusals import describe_unknown
 
-            what = describe_unknown(kind, key, where, further)
+            what = describe_unknown([kind], key, join(where, key), further)
             raise UnexpectedKeywordError(f"unexpected keyword argument {key!r}: {what}")
     plain = to_dict({} if config is None else config)
     keywords = {key: to_dict(one) if isinstance(one, (Settings, os.PathLike)) else one for key, one in keywords.items()}
@@ -142,7 +142,7 @@ def convert(tp: Any, value: Any, where: str) -> Any:
 def _refusal(tp: Any, error: ValidationError, given: Any, where: str) -> ConfigError:
     from snake_gym.config.refusals import explain
 
-    return ConfigError(explain(tp, [dict(one) for one in error.errors(include_url=False)], given, where))
+    return ConfigError(explain(tp, error.errors(include_url=False), given, where))
 
 
 def check_order(settings: object, *names: str) -> None:
@@ -194,13 +194,13 @@ class _Strict:
         return cast(core_schema.CoreSchema, _made_strict(handler(source)))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return plain Python data for a numpy array or scalar."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _plain_number(value: Any) -> Any:
-    value = _plain(value)
+    value = plain(value)
     if isinstance(value, str):
         return _INFINITIES.get(value.strip().lower(), value)
     if value != value:
@@ -209,9 +209,9 @@ def _plain_number(value: Any) -> Any:
 
 
 def _plain_integer(value: Any) -> Any:
-    value = _plain(value)
+    value = plain(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-_PLAIN = {"float": _plain_number, "int": _plain_integer, "bool": _plain, "tuple": _plain, "list": _plain}
+_PLAIN = {"float": _plain_number, "int": _plain_integer, "bool": plain, "tuple": plain, "list": plain}
 """Kind of a core schema -> what comes before it."""

@@ -1,4 +1,4 @@
-"""Which joints or encoders fail, how and when: drawn for each episode from a distribution, or given as a list.
+"""Which joints or encoders fail, how and when: drawn for each episode from a distribution, given as a list, or now.
 
 ``fault_kinds`` has the kinds. Any fault may be *intermittent* (acting in bursts, as of a loose contact) and
 *recovering* (over after a duration). A joint has at most two faults in an episode, which act together. No policy sees a
@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from snake_gym.config import Settings, check_order
+from snake_gym.config import ConfigError, Settings, check_order
 from snake_gym.config.settings import Angle, Count, Limit, NonNegative, Positive, PositiveCount, PositiveShare, Share
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.plugins import choose_registered
 from snake_gym.robot.chain import ChainSpec, FloatArray
-from snake_gym.simulation import servo_faults as servo_faults  # registers its kinds
+from snake_gym.robot.protocol import Robot
 from snake_gym.simulation.fault_kinds import FAULT_KINDS, Spread, kinds_of
 from snake_gym.simulation.streams import RandomStreams
 
@@ -394,3 +394,34 @@ def _describe(
         faults.end_s[rows] = np.where(recovers < config.recovering_share, onset + duration, math.inf)
     period = config.period_min_s + how_often * (config.period_max_s - config.period_min_s)
     faults.period_s[rows] = np.where(flickers < config.intermittent_share, period, math.inf)
+
+
+def break_joint(robot: Robot, world: int, fault: JointFault, command: FloatArray) -> None:
+    """Give a joint of one world this fault instead of those it has; ranges give their middle.
+
+    ``command`` (J,) [rad]: what the world's servos were commanded last, which is not kept without registered faults.
+    Raises ConfigError, with nothing changed, for what the robot cannot have.
+    """
+    try:
+        FaultConfig(events=(fault,)).check_robot(robot.spec)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    robot.allow_faults({fault.kind})
+    at = (world, fault.joint - 1)
+    values = {f.name: float(np.mean(getattr(fault, f.name))) for f in fields(fault)[2:]}
+    values |= {"kind": FAULT_KINDS[fault.kind].code, "memory": 0.0}
+    values["end_s"] = values["onset_s"] + values.pop("duration_s")
+    if not robot.has_registered_faults():
+        robot.servos.command[world] = command
+    robot.servos.misread_rad[at], robot.servos.silent[at] = 0.0, False
+    robot.second_faults.kind[at] = HEALTHY
+    for name, value in values.items():
+        getattr(robot.faults, name)[at] = value
+
+
+def end_faults(robot: Robot, world: int, joints: slice) -> None:
+    """End the faults of these joints of one world now; those that are to come do not come."""
+    for faults in (robot.faults, robot.second_faults):
+        now = robot.state.time_s[world]
+        faults.onset_s[world, joints] = np.minimum(faults.onset_s[world, joints], now)
+        faults.end_s[world, joints] = np.minimum(faults.end_s[world, joints], now)

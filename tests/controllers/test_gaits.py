@@ -52,7 +52,7 @@ def test_phase_stays_in_range_when_the_wave_runs_backwards() -> None:
         ({"amplitud_rad": np.ones(3)}, "'amplitud_rad' cannot be set per world; expected one of"),
         ({"amplitude_rad": np.ones((3, 1))}, r"shape \(3, 1\); expected one number for each world"),
         ({"amplitude_rad": np.ones(3), "offset_rad": np.zeros(2)}, "'offset_rad' has shape"),
-        ({"amplitude_rad": np.array([0.1, -0.2])}, r"amplitude_rad is -0.2; expected in \[0, 3.14159\]"),
+        ({"amplitude_rad": np.array([0.1, -0.2])}, r"amplitude_rad is -0.2; expected >= 0"),
     ],
 )
 def test_bad_parameters_per_world_are_named(per_world: dict[str, np.ndarray], message: str) -> None:
