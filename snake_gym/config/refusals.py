@@ -6,7 +6,7 @@ import re
 import types
 import typing
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
@@ -41,12 +41,13 @@ def explain(tp: Any, errors: Sequence[Mapping[str, Any]], value: Any, where: str
     kind, wrong, groups = error["type"], plain(error["input"]), groups_in(tp)
     for part in place:
         groups, where = groups_in(tp), f"{where}[{part}]" if isinstance(part, int) else join(where, part)
-        found = [declared_types(group)[part] for group in groups if part in declared_types(group)]
+        found = [typing.get_args(one)[1] for one in _members(tp) if typing.get_origin(one) in (dict, Mapping)]
+        found = found or [declared_types(group)[part] for group in groups if part in declared_types(group)]
         tp = Union[tuple(found)] if found else tp  # noqa: UP007
     if kind == "value_error":
         return _place(str(error["ctx"]["error"]), tp, where)
     if kind in _UNKNOWN:
-        return describe_unknown(groups, str(place[-1]), where)
+        return _describe_unknown(groups, str(place[-1]), where)
     expected = _EXPECTED[kind].format(**error.get("ctx", {})) if kind in _EXPECTED else describe_type(tp)
     if kind == "missing" and isinstance(wrong, Mapping):
         return f"{where} is missing; expected {expected}"
@@ -81,12 +82,12 @@ def _place(message: str, tp: Any, where: str) -> str:
     return join(where, message) if re.split(r"[.\s:;,[]", message)[0] in names else f"{where}: {message}"
 
 
-def describe_unknown(groups: Sequence[type[Any]], key: str, where: str, further: Iterable[str] = ()) -> str:
-    """Return the message on ``key`` at ``where``, which is no setting of the ``groups`` and none of ``further``."""
+def _describe_unknown(groups: Sequence[type[Any]], key: str, where: str) -> str:
+    """Return the message on ``key`` at ``where``, no setting of the ``groups``."""
     own = {name: declared_types(group)[name] for group in groups for name in _names(group)}
     nested = {f"{name}.{inner}": inner for name, tp in own.items() for part in groups_in(tp) for inner in _names(part)}
     elsewhere = [path for path, name in nested.items() if key in (name, path.replace(".", "_"))]
-    guess = f"; did you mean {elsewhere[0]!r}?" if elsewhere else hint(key, [*own, *further])
+    guess = f"; did you mean {elsewhere[0]!r}?" if elsewhere else hint(key, own)
     return f"{where} is not a setting{guess} (settings: {', '.join(own)})"
 
 

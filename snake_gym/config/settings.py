@@ -25,7 +25,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated
 from pydantic_core import PydanticKnownError, core_schema
 
-from snake_gym.config.errors import ConfigError, UnexpectedKeywordError, join, show
+from snake_gym.config.errors import ConfigError, UnexpectedKeywordError, hint, show
 from snake_gym.config.overrides import merge
 from snake_gym.config.records import to_dict
 
@@ -110,10 +110,8 @@ def apply_keywords(
     known = declared_types(kind)
     for key in keywords:
         if key not in known:
-            from snake_gym.config.refusals import describe_unknown
-
-            what = describe_unknown([kind], key, join(where, key), further)
-            raise UnexpectedKeywordError(f"unexpected keyword argument {key!r}: {what}")
+            guess = hint(key, [*known, *further])
+            raise UnexpectedKeywordError(f"unexpected keyword argument {key!r} of {where}{guess}")
     plain = to_dict({} if config is None else config)
     keywords = {key: to_dict(one) if isinstance(one, (Settings, os.PathLike)) else one for key, one in keywords.items()}
     return build(kind, merge(plain, keywords) if isinstance(plain, Mapping) else plain, where)
