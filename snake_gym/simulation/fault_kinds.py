@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, choose
+from snake_gym.config import ConfigError
 from snake_gym.physics import faults as codes
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.plugins import is_again
@@ -156,8 +156,6 @@ def register_fault_kind(
     if not 0.0 < low <= high <= 1.0:
         given = f"{low:g}" if low == high else f"[{low:g}, {high:g}]"
         raise ConfigError(f"the strength of fault kind {name} is {given}; expected in (0, 1]")
-    for law in laws:
-        choose(law, ("joint_friction", "imperfect"), f"a law of fault kind {name}")
     code = _FIRST_CODE + zlib.crc32(name.encode())  # of the name alone: saved states mean the same in any process
 
     def add(effect: Effect) -> Effect:

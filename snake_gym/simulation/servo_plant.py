@@ -3,8 +3,8 @@
 Joint i of the robot is servo i of the bus, angles in the robot's own sense.
 
 - A servo without torque is a FREE joint of the physics: viscous friction and stops only.
-- Torque limits are shares of the stall torque, the actuator's torque limit; a robot without one has loads of 0. They
-  hold for the voltage of the motors, so that the speed at which a motor loses its torque falls with them.
+- Torque limits are shares of the stall torque, the actuator's torque limit; a joint without one has a load of 0.
+  They hold for the voltage of the motors, so that the speed at which a motor loses its torque falls with them.
 - Speed limits are the smaller of the servo's and the actuator's.
 - Links that run into each other stop there, at rest, and the joints between them stay blocked until their servos are
   commanded to move apart. The physics itself lets links pass through each other.
@@ -93,9 +93,6 @@ class RobotPlant:
         shape = np.zeros(spec.n_joints) if joint_angle is None else np.asarray(joint_angle, dtype=np.float64)
         self.robot.set_shape(shape[None], np.array([head_angle]), np.array([head_xy]))
         self._torque_nm = spec.joints("actuator.torque_limit_nm")
-        self._limited = bool(np.isfinite(self._torque_nm).all())
-        if not self._limited:
-            self._torque_nm[:] = math.inf
         self._no_load_rad_s = spec.joints("actuator.no_load_speed_rad_s")
         self._speed_rad_s = spec.joints("actuator.speed_limit_rad_s")
         self._free = np.zeros(spec.n_joints, dtype=bool)
@@ -135,9 +132,8 @@ class RobotPlant:
         before = state.link_angle.copy(), state.head_xy.copy()
         state.self_overlap_m[0] = 0.0
         params = self.robot.params
-        if self._limited:
-            share = np.maximum(torque_limit, 1e-3)
-            params.torque_limit[0], params.no_load_speed[0] = share * self._torque_nm, share * self._no_load_rad_s
+        share = np.maximum(torque_limit, 1e-3)
+        params.torque_limit[0], params.no_load_speed[0] = share * self._torque_nm, share * self._no_load_rad_s
         if np.isfinite(self._speed_rad_s).all():
             params.speed_limit[0] = np.clip(speed_limit_rad_s, 1e-6, self._speed_rad_s)
         aim = np.ascontiguousarray(target_rad[None, :], dtype=np.float64)

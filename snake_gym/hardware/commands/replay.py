@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"{path}, as given: {_sentence(replay(log, spec))}")
         found = identify_robot(logs, spec, ", ".join(options.log))
         lines, spec = [*_table(found), *describe_late(records)], found.spec
-        numbers["identified"] = {"values": found.values, "relative_std": found.relative_std, "seconds": found.seconds}
+        numbers["identified"] = {"values": found.values, "relative_std": found.relative_std}
         write_atomic(options.identify, "".join(f"# {line.strip()}\n" for line in lines) + format_yaml(spec))
         print("\n".join([*lines, f"wrote {options.identify}"]))
     played = [replay(log, spec) for log in logs]
@@ -78,10 +78,9 @@ def _sentence(played: ReplayedRun) -> str:
 
 
 def _table(found: Identification) -> list[str]:
-    lines = [f"identified in {found.seconds:.0f} s:"]
-    for name, value in found.values.items():
-        lines.append(f"  {name:24s} {value:10.4g}  +- {100 * found.relative_std[name]:.1f} %")
-    return lines
+    std = found.relative_std
+    rows = [f"  {name:24s} {value:10.4g}  +- {100 * std[name]:.1f} %" for name, value in found.values.items()]
+    return ["identified:", *rows]
 
 
 def describe_late(records: list[RunRecord]) -> list[str]:

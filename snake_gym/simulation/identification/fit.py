@@ -13,16 +13,14 @@ joint without power near the head) amplify every error and teach little: leave t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, Settings
-from snake_gym.config.settings import Positive
+from snake_gym.config import ConfigError
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.identification.coefficients import Coefficient, usual_coefficients, with_values
 from snake_gym.simulation.identification.replay import Prediction, Replay, with_finer_step
@@ -34,12 +32,12 @@ STRETCHES = (3, 5, 8, 16, 40)
 """Numbers of stretches of a run for ``jackknife_std``."""
 
 
-class SensorNoise(Settings):
-    """Standard deviations that weigh the residuals against each other."""
+class SensorNoise(NamedTuple):
+    """Standard deviations, each > 0, that weigh the residuals against each other."""
 
-    position_m: Positive = 0.005
-    heading_rad: Positive = 0.01
-    joint_rad: Positive = 0.01
+    position_m: float = 0.005
+    heading_rad: float = 0.01
+    joint_rad: float = 0.01
 
 
 _WEIGHTS = SensorNoise(position_m=0.1, heading_rad=0.2, joint_rad=0.2)
@@ -48,14 +46,13 @@ _WEIGHTS = SensorNoise(position_m=0.1, heading_rad=0.2, joint_rad=0.2)
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """What was found, and what it cost."""
+    """What was found."""
 
     spec: RobotSpec
     """The robot with the coefficients found."""
     values: dict[str, float]
     relative_std: dict[str, float]
     """Estimated standard deviation of each value, as a share of it."""
-    seconds: float
 
 
 def identify(
@@ -73,7 +70,7 @@ def identify(
     """
     from scipy.optimize import least_squares  # a second of import that nobody else needs
 
-    begin, replay, residuals = time.perf_counter(), Replay(logs, spec, coefficients), Residuals(logs, noise)
+    replay, residuals = Replay(logs, spec, coefficients), Residuals(logs, noise)
 
     def evaluate(x: FloatArray) -> FloatArray:
         return residuals.of(replay.predict(np.exp(x)[None]))[0]
@@ -93,7 +90,6 @@ def identify(
         spec=with_values(spec, coefficients, values),
         values=dict(zip(names, values, strict=True)),
         relative_std=dict(zip(names, std.tolist(), strict=True)),
-        seconds=time.perf_counter() - begin,
     )
 
 
@@ -140,8 +136,7 @@ class Residuals:
 
     def of(self, prediction: Prediction) -> FloatArray:
         """Return the residuals (K, number of residuals)."""
-        noise = self._noise
-        parts = zip(self.misses(prediction), (noise.position_m, noise.heading_rad, noise.joint_rad), strict=True)
+        parts = zip(self.misses(prediction), self._noise, strict=True)
         return np.concatenate([off[:, np.isfinite(off[0])] / sigma for off, sigma in parts], axis=1)
 
     def misses(self, prediction: Prediction) -> tuple[FloatArray, FloatArray, FloatArray]:
