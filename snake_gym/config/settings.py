@@ -83,8 +83,6 @@ class Settings:
 
 def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
     """Return settings of class ``cls`` from ``mapping``, checked strictly. Raises ConfigError naming where.key."""
-    if not (isinstance(cls, type) and issubclass(cls, Settings)):
-        raise TypeError(f"build needs a class of settings, not {cls!r}")
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"{where or cls.__name__} is {show(mapping)}; expected a group of settings")
     try:
@@ -112,9 +110,9 @@ def apply_keywords(
         if key not in known:
             guess = hint(key, [*known, *further])
             raise UnexpectedKeywordError(f"unexpected keyword argument {key!r} of {where}{guess}")
-    plain = to_dict({} if config is None else config)
+    own = to_dict({} if config is None else config)
     keywords = {key: to_dict(one) if isinstance(one, (Settings, os.PathLike)) else one for key, one in keywords.items()}
-    return build(kind, merge(plain, keywords) if isinstance(plain, Mapping) else plain, where)
+    return build(kind, merge(own, keywords) if isinstance(own, Mapping) else own, where)
 
 
 def build_over(cls: type[T], in_file: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> T:
@@ -153,10 +151,8 @@ def check_order(settings: object, *names: str) -> None:
 
 def declared_types(cls: Any) -> dict[str, Any]:
     """Return field types of a class of settings by name, with the ranges that annotate them."""
-    return _type_hints(cls)
+    return typing.get_type_hints(cls, include_extras=True)
 
-
-_type_hints = functools.cache(functools.partial(typing.get_type_hints, include_extras=True))
 
 # --- strictness ------------------------------------------------------------------------------------------------------
 
@@ -180,8 +176,8 @@ def _made_strict(schema: Any, nested: bool = True) -> Any:
         schema["allow_inf_nan"] = False
         schema |= {} if "gt" in schema else {"ge": max(schema.get("ge", -LARGEST), -LARGEST)}
         schema |= {} if "lt" in schema else {"le": min(schema.get("le", LARGEST), LARGEST)}
-    plain = _PLAIN.get(str(kind))
-    return core_schema.no_info_before_validator_function(plain, schema) if plain else schema
+    before = _PLAIN.get(str(kind))
+    return core_schema.no_info_before_validator_function(before, schema) if before else schema
 
 
 class _Strict:
