@@ -68,20 +68,15 @@ def require(purpose: str, *libraries: str) -> None:
     missing = [library for library in libraries if importlib.util.find_spec(library) is None]
     if missing:
         names = ", ".join(EXTRAS[library][0] for library in missing)
-        extras = {EXTRAS[library][1] for library in missing}
+        extras = ",".join(sorted({EXTRAS[library][1] for library in missing}))
         are = "is" if len(missing) == 1 else "are"
-        raise ConfigError(f"{purpose} needs {names}, which {are} not installed: {install_command(*extras)}")
+        raise ConfigError(f"{purpose} needs {names}, which {are} not installed: pip install '{DISTRIBUTION}[{extras}]'")
 
 
 def require_linux() -> None:
     """Raise ConfigError on other systems than Linux, where no robot is driven."""
     if sys.platform != "linux":
         raise ConfigError(f"the robot needs Linux, and this is {sys.platform}: here are simulation and training alone")
-
-
-def install_command(*extras: str) -> str:
-    """Return the command that installs this project with the ``extras``."""
-    return f"pip install '{DISTRIBUTION}[{','.join(sorted(extras))}]'"
 
 
 def run_program(main: Callable[[list[str] | None], int]) -> NoReturn:

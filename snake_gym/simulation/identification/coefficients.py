@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.config import Settings, check_order
-from snake_gym.config.settings import Positive
 from snake_gym.robot.spec import RobotSpec
 
 
@@ -27,17 +25,15 @@ class Place:
     """Links or joints that have it, numbered from 1 at the tail; None: the field's one value for all."""
 
 
-class Coefficient(Settings):
-    """One number to identify; searched on a logarithmic scale, so it is positive."""
+@dataclass(frozen=True)
+class Coefficient:
+    """One number to identify; searched on a logarithmic scale from ``start``, so it is positive."""
 
     name: str
-    start: Positive
-    low: Positive
-    high: Positive
+    start: float
+    low: float
+    high: float
     places: tuple[Place, ...]
-
-    def check(self) -> None:
-        check_order(self, "low", "start", "high")
 
 
 def with_values(spec: RobotSpec, coefficients: Sequence[Coefficient], values: Sequence[float]) -> RobotSpec:
