@@ -64,7 +64,10 @@ def _load(plugin: str) -> str:
     found = str(path.resolve()) if is_file else plugin
     folder = str(Path(found).parent if is_file else Path.cwd())
     importlib.invalidate_caches()
-    sys.path.insert(0, folder)  # of a module: what lies here will do, however the program was started
+    if is_file:
+        sys.path.insert(0, folder)
+    elif folder not in sys.path:
+        sys.path.append(folder)  # a module there will do, however the program was started
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -74,7 +77,8 @@ def _load(plugin: str) -> str:
     except (Exception, SystemExit) as error:
         raise describe_failure(f"plugin {plugin}", error, found) from error
     finally:
-        sys.path.remove(folder)
+        if is_file:
+            sys.path.remove(folder)
     if is_file and str(Path(getattr(module, "__file__", None) or "").resolve()) != found:
         raise ConfigError(f"plugin {plugin}: another module named {name!r} is loaded; give the file another name")
     return found

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import is_dataclass
+from importlib import import_module
 from typing import Any, TypeVar
 
 from snake_gym.config import ConfigError, choose
 from snake_gym.config.errors import show
-from snake_gym.plugins import is_again, load_object, plugin_of
+from snake_gym.plugins import is_again, plugin_of
 
 TASKS: dict[str, str | type[Any]] = {
     "SnakeGym/Waypoints-v0": "snake_gym.tasks.waypoints:WaypointsConfig",
@@ -43,7 +44,10 @@ def find_task(env_id: str, where: str = "env_id") -> type[Any]:
     if env_id not in TASKS and not env_id.startswith("SnakeGym/"):
         raise ConfigError(f"{where} is {env_id!r}, which no imported module registers; give it with --plugin FILE.py")
     known = TASKS[choose(env_id, TASKS, where)]
-    return load_object(known, where) if isinstance(known, str) else known
+    if isinstance(known, str):
+        module, _, name = known.partition(":")
+        return getattr(import_module(module), name)
+    return known
 
 
 def register_task(env_id: str) -> Callable[[Config], Config]:

@@ -26,7 +26,7 @@ from snake_gym.simulation.simulated_robot import SimulatedRobot
 STEP_S = 0.0025
 """Longest physics step of the replay."""
 BACKLASH_STEP_S = 0.002
-"""Longest physics step with backlash, whose effect longer ones exaggerate."""
+"""Longest physics step with backlash; longer ones exaggerate it."""
 
 
 class Prediction(NamedTuple):
