@@ -44,12 +44,12 @@ def self_overlap(spec: RobotSpec, link_angle: FloatArray) -> tuple[float, int, i
     axis, length = np.stack([np.cos(link_angle), np.sin(link_angle)], axis=1), np.cumsum(2.0 * half)
     end = np.cumsum(2.0 * half[:, None] * axis, axis=0)
     begin = end - 2.0 * half[:, None] * axis
-    deepest = -math.inf, 0, 0
+    found = [(-math.inf, 0, 0)]
     for a, b in np.transpose(np.triu_indices(spec.n_links, 2)).tolist():
         if length[b - 1] - length[a] >= radius[a] + radius[b]:
             capsule = np.array([*begin[a], *axis[a], 2.0 * half[a], radius[a]])
-            deepest = max(deepest, (float(radius[b] - segment_gap(*begin[b], *end[b], capsule)), a, b))
-    return deepest
+            found.append((float(radius[b] - segment_gap(*begin[b], *end[b], capsule)), a, b))
+    return max(found, key=lambda one: one[0])
 
 
 class RobotPlant:
