@@ -42,8 +42,7 @@ def run(options: argparse.Namespace) -> int:
     records = [read_record(path) for path in options.log]
     for record in records:
         if record.spec.in_space:
-            name = record.spec.name
-            raise ConfigError(f"log {record.path} is of {name}, a spatial robot; replay is for planar robots")
+            raise ConfigError(f"log {record.path} is of {record.spec.name}, a spatial robot; expected a planar one")
     spec = records[0].spec if options.robot is None else load_robot(options.robot, "--robot")
     for record in records:
         note = robot_note(record.spec, spec, "logged")
@@ -54,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         for path, log in zip(options.log, logs, strict=True):
             print(f"{path}, as given: {_sentence(replay(log, spec))}")
         found = identify_robot(logs, spec, ", ".join(options.log))
-        lines, spec = [*_table(found), *describe_late(records)], found.spec
+        lines, spec = ["identified:", *_table(found), *describe_late(records)], found.spec
         numbers["identified"] = {"values": found.values, "relative_std": found.relative_std}
         write_atomic(options.identify, "".join(f"# {line.strip()}\n" for line in lines) + format_yaml(spec))
         print("\n".join([*lines, f"wrote {options.identify}"]))
@@ -79,17 +78,15 @@ def _sentence(played: ReplayedRun) -> str:
 
 def _table(found: Identification) -> list[str]:
     std = found.relative_std
-    rows = [f"  {name:24s} {value:10.4g}  +- {100 * std[name]:.1f} %" for name, value in found.values.items()]
-    return ["identified:", *rows]
+    return [f"  {name:24s} {value:10.4g}  +- {100 * std[name]:.1f} %" for name, value in found.values.items()]
 
 
 def describe_late(records: list[RunRecord]) -> list[str]:
     """Return a line on late bus cycles, if there are some."""
     gaps_s = np.concatenate([np.diff(record.cycle_s) for record in records])
     n_late = int((gaps_s > _LATE * np.median(gaps_s)).sum())
-    if not n_late:
-        return []
-    return [f"  {n_late} of {gaps_s.size} bus cycles came late: +- covers the noise of the fit, not a busy computer"]
+    line = f"  {n_late} of {gaps_s.size} bus cycles came late: +- covers the noise of the fit, not a busy computer"
+    return [line] if n_late else []
 
 
 def _plot(target: Path, record: RunRecord, one: ReplayedRun, name: str) -> None:
