@@ -44,10 +44,10 @@ def train_seeds(args: argparse.Namespace) -> int:
             commands[name] = [*where, "--quiet", *plugins, "--set", *assignments]
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
-    ended: dict[str, str | None] = {}
-    with suppress(KeyboardInterrupt):  # runs that it stopped are not finished
+    failed: dict[str, str] = {}
+    with suppress(KeyboardInterrupt):  # a second Ctrl-C
         ended = run_parallel(main, commands, args.jobs, args.ray, config.torch_threads)
-    failed = {name: fault for name, fault in ended.items() if fault is not None}
+        failed = {name: fault for name, fault in ended.items() if fault is not None}
     states = {
         name: "failed" if name in failed else "finished" if run.steps_done() >= config.total_steps else "stopped"
         for name, run in runs.items()

@@ -1,6 +1,6 @@
 """Programs side by side: in processes of this machine, or on the nodes of a Ray cluster (``--ray``), both by joblib.
 
-A program that was killed goes on from its own files when it is called again, so a lost worker costs little.
+A program that was killed goes on from its own files when it is called again.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
 from typing import Any
-
-from rich.console import Console
-from rich.progress import track
 
 from snake_gym.config import ConfigError, require
 from snake_gym.config.threads import process_cores
@@ -26,8 +24,6 @@ from snake_gym.config.threads import process_cores
 STOPPED = 130
 """Exit code of a program that was asked to stop, its state saved."""
 MOST_SEEDS = 1000
-_ATTEMPTS = 20
-"""Most calls of a program that loses workers."""
 Program = Callable[[list[str]], int]
 
 
@@ -56,59 +52,51 @@ def run_parallel(
     ray: str | None = None,
     threads: int = 1,
 ) -> dict[str, str | None]:
-    """Call ``program(words)`` for the words of each name; return by name None if it returned 0, else what went wrong.
+    """Call ``program(words)`` for the words of each name; return what went wrong by name, None if nothing.
 
     ``n_jobs`` run at a time; None: as many as have ``threads`` cores each. ``ray``: address of a cluster; None: here.
-    Raises KeyboardInterrupt if one was stopped, ConfigError for a wrong ``n_jobs`` or ``ray``, or if workers are lost
-    again and again.
+    After Ctrl-C, which reaches them all, no further one begins. Raises ConfigError for a wrong ``n_jobs`` or ``ray``,
+    or if a process was killed.
     """
-    from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
+    from joblib import Parallel, delayed, parallel_config
 
     if n_jobs is not None and n_jobs < 1:
         raise ConfigError(f"--jobs is {n_jobs}; expected at least 1")
     if not commands:
         return {}
-    found: dict[str, str | None] = {}
-    console = Console(stderr=True)
-    with stop_signals(signal.SIGINT) as should_stop, _backend(n_jobs, ray, threads, len(commands)) as (lost, parent):
-        for _ in range(_ATTEMPTS):
-            left = [name for name in commands if name not in found]
-            calls = (
-                delayed(_call)(program, name, list(commands[name]), os.getcwd(), parent)
-                for name in left
-                if not should_stop()
-            )
-            how = "generator_unordered" if ray is None else "list"  # all that Ray's back end can
-            try:
-                results = Parallel(return_as=how, pre_dispatch="n_jobs")(calls)
-                for name, fault in track(results, "done", len(left), console=console, disable=not console.is_terminal):
-                    if fault == STOPPED:
-                        raise KeyboardInterrupt
-                    found[name] = fault
-                if should_stop():
-                    raise KeyboardInterrupt
-                return found
-            except (TerminatedWorkerError, *lost):
-                if should_stop():
-                    raise KeyboardInterrupt from None
-    raise ConfigError(f"workers were lost {_ATTEMPTS} times, {len(left)} of {len(commands)} programs are not done")
+    cores = process_cores() if ray is None else _connect(ray)
+    n_jobs = min(n_jobs or max(1, cores // threads), len(commands))
+    how: dict[str, Any] = {"backend": "ray"}
+    parent = None
+    if ray is None:
+        parent = os.getpid()
+        os.environ["OMP_WAIT_POLICY"] = "passive"
+        how = {"backend": "loky", "inner_max_num_threads": max(1, cores // n_jobs)}
+    with stop_signals(signal.SIGINT) as should_stop, parallel_config(n_jobs=n_jobs, **how):
+        calls = (
+            delayed(_call)(program, list(words), os.getcwd(), parent)
+            for words in commands.values()
+            if not should_stop()
+        )
+        try:
+            found = Parallel(pre_dispatch="n_jobs")(calls)
+        except BrokenProcessPool:
+            raise ConfigError("a process was killed, and the others with it; the same command goes on") from None
+    return dict(zip(commands, found, strict=False))
 
 
-def _call(
-    program: Program, name: str, words: list[str], folder: str, parent: int | None
-) -> tuple[str, str | int | None]:
-    """Run a program in a worker, in ``folder``; return its name with None, STOPPED, or the fault as text."""
+def _call(program: Program, words: list[str], folder: str, parent: int | None) -> str | None:
+    """Run a program in a worker, in ``folder``; return what went wrong, None if nothing did or it was stopped."""
     os.chdir(folder)
     if parent not in (None, os.getpid()):  # one program alone runs in this process
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     try:
         code = program(words)
     except KeyboardInterrupt:
-        return name, STOPPED
+        return None
     except (Exception, SystemExit) as error:
-        return name, str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
-    return name, {0: None, STOPPED: STOPPED}.get(code, f"exit code {code}")
+        return str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+    return None if code in (0, STOPPED) else f"exit code {code}"
 
 
 def _end_with(parent: int) -> None:
@@ -139,35 +127,16 @@ def stop_signals(*numbers: int) -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def _backend(
-    n_jobs: int | None, ray: str | None, threads: int, most: int
-) -> Iterator[tuple[tuple[type[Exception], ...], int | None]]:
-    """Use joblib's back end; yields the errors for lost workers and the process with which workers end (None: any)."""
-    from joblib import parallel_config
-
-    if ray is None:
-        n_jobs = min(n_jobs or max(1, process_cores() // threads), most)
-        os.environ["OMP_WAIT_POLICY"] = "passive"
-        with parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=max(1, process_cores() // n_jobs)):
-            yield (), os.getpid()
-        return
+def _connect(address: str) -> int:
+    """Connect to a Ray cluster and make it a back end of joblib; return its number of cores. Raises ConfigError."""
     require("--ray", "ray")
-    import ray as library
-
-    cluster: Any = library
+    cluster = import_module("ray")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    options: dict[str, Any] = {"include_dashboard": False} if ray == "local" else {}
     try:
-        cluster.init(ray, log_to_driver=False, logging_level=logging.ERROR, **options)
+        cluster.init(address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # of any kind
         reason = str(error).split("\n")[0]
         expected = "expected HOST:PORT, auto or local"
-        raise ConfigError(f"--ray is {ray!r}, where no Ray cluster answers ({reason}); {expected}") from None
+        raise ConfigError(f"--ray is {address!r}, where no Ray cluster answers ({reason}); {expected}") from None
     import_module("ray.util.joblib").register_ray()
-    try:
-        n_jobs = min(n_jobs or max(1, int(cluster.cluster_resources().get("CPU", 1)) // threads), most)
-        with parallel_config("ray", n_jobs=n_jobs):
-            yield (cluster.exceptions.RayError,), None
-    finally:
-        cluster.shutdown()
+    return int(cluster.cluster_resources().get("CPU", 1))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import os
 import shlex
 import sys
@@ -58,40 +57,30 @@ def plugin_options() -> list[str]:
 
 
 def _load(plugin: str) -> str:
-    path = Path(plugin)
-    if path.suffix != ".py":
-        missing = f"plugin {plugin!r} is no module that Python finds, and no .py file"
-        if not all(part.isidentifier() for part in plugin.split(".")):
-            raise ConfigError(missing)
-        folder = str(Path.cwd())
-        if "" not in sys.path and folder not in sys.path:
-            sys.path.append(folder)  # a module there will do, however the program was started
-        try:
-            importlib.import_module(plugin)
-        except ModuleNotFoundError as error:
-            if error.name is not None and f"{plugin}.".startswith(f"{error.name}."):
-                raise ConfigError(missing) from None
-            raise describe_failure(f"plugin {plugin}", error) from error  # the module's own import
-        except (Exception, SystemExit) as error:
-            raise describe_failure(f"plugin {plugin}", error) from error
-        return plugin
-    name, found = path.stem, str(path.resolve())
-    if not path.is_file():
+    path, name = Path(plugin), module_name(plugin)
+    is_file = path.suffix == ".py"
+    if is_file and not path.is_file():
         raise ConfigError(f"plugin {plugin} does not exist; expected a Python file or the name of a module")
-    if name in sys.modules:
-        if str(Path(getattr(sys.modules[name], "__file__", None) or "").resolve()) != found:
-            raise ConfigError(f"plugin {plugin}: another module named {name!r} is loaded; give the file another name")
-    else:
-        spec = importlib.util.spec_from_file_location(name, found)
-        assert spec is not None and spec.loader is not None
-        sys.modules[name] = module = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(module)
-        except BaseException as error:
-            del sys.modules[name]
-            if isinstance(error, (Exception, SystemExit)):
-                raise describe_failure(f"plugin {plugin}", error, found) from error
-            raise
+    found = str(path.resolve()) if is_file else plugin
+    folder = str(Path(found).parent if is_file else Path.cwd())
+    importlib.invalidate_caches()
+    if is_file:
+        sys.path.insert(0, folder)
+    elif folder not in sys.path:
+        sys.path.append(folder)  # a module there will do, however the program was started
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise ConfigError(f"plugin {plugin!r} is no module that Python finds, and no .py file") from None
+        raise describe_failure(f"plugin {plugin}", error, found) from error  # the module's own import
+    except (Exception, SystemExit) as error:
+        raise describe_failure(f"plugin {plugin}", error, found) from error
+    finally:
+        if is_file:
+            sys.path.remove(folder)
+    if is_file and str(Path(getattr(module, "__file__", None) or "").resolve()) != found:
+        raise ConfigError(f"plugin {plugin}: another module named {name!r} is loaded; give the file another name")
     return found
 
 

@@ -7,7 +7,7 @@ or ``register_task`` in a user's module. A small board that only plays a policy 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any, TypeVar
@@ -50,15 +50,6 @@ def find_task(env_id: str, where: str = "env_id") -> type[Any]:
     return known
 
 
-def _gymnasium_envs() -> Mapping[str, Any]:
-    """Return all registered envs of any package; only ours if Gymnasium is not installed."""
-    try:
-        from gymnasium.envs.registration import registry
-    except ModuleNotFoundError:
-        return {**TASKS, REAL: None}
-    return registry
-
-
 def register_task(env_id: str) -> Callable[[Config], Config]:
     """Return a decorator that registers the task of a settings class as an env of that name, such as ``Mine/Reach-v0``.
 
@@ -67,12 +58,14 @@ def register_task(env_id: str) -> Callable[[Config], Config]:
     check_env_id(env_id, "the name of a task")
 
     def add(config_type: Config) -> Config:
+        from gymnasium.envs.registration import registry
+
         if not is_dataclass(config_type) or not hasattr(config_type, "make_task"):
             raise ConfigError(
                 f"task {env_id} is {show(config_type)}; expected a dataclass that inherits from EnvConfig"
             )
         known = TASKS.get(env_id)
-        if env_id in _gymnasium_envs() and (known is None or not is_again(known, config_type)):
+        if env_id in registry and (known is None or not is_again(known, config_type)):
             raise ConfigError(f"the name {env_id!r} of a task is taken; expected another name")
         TASKS[env_id] = config_type
         register_envs()

@@ -108,14 +108,14 @@ def test_values_become_the_declared_type(name: str, given_value: Any, expected: 
         ({"name": 12}, "name is 12; expected text"),
         ({"gain": "high"}, "gain is 'high'; expected a number or a list, each a number"),
         ({"span": [1]}, "span is [1]; expected a list of 2: a number, a number"),
-        ({"weights": {1: 2}}, "the key 1 of weights is 1; expected text"),
+        ({"gain": [1, "x"]}, "gain[1] is 'x'; expected a number or a list, each a number"),
         ({"algorithm": None}, "algorithm is null; expected a group of settings (kind, learning_rate, "),
         ({"algorithm": {"kind": "poo"}}, "algorithm.kind is 'poo'; expected one of 'ppo', 'sac'; did you mean 'ppo'?"),
         ({"algorithm": {"hiden": 1}}, "algorithm.hiden is not a setting; did you mean 'hidden'? (settings: kind, "),
         ({"learning_rate": 1}, "learning_rate is not a setting; did you mean 'algorithm.learning_rate'?"),
         ({"folder": 3}, "folder is 3; expected a path"),
         ({"seed": [1]}, "seed is [1]; expected an integer or text or null"),
-        ({"either": {"kind": "c", "m": 1}}, "either is {'kind': 'c', 'm': 1}; expected a group of settings (kind, lea"),
+        ({"either": {"kind": "c", "m": 1}}, "either.m is not a setting (settings: kind, learning_rate, "),
         ({"algorithm": {"hidden": [1] * 6}}, "algorithm: more than five layers are of no use here"),
         ({"algorithm": {"learning_rate": -1}}, "algorithm.learning_rate is -1; expected > 0"),
     ],
@@ -123,49 +123,43 @@ def test_values_become_the_declared_type(name: str, given_value: Any, expected: 
 def test_a_wrong_value_is_named_with_its_place_and_what_was_expected(mapping: Any, message: str) -> None:
     assert refusal(mapping).startswith(message)
     assert len(refusal(mapping)) < 400
-    if not message.startswith("the key"):
-        assert refusal(mapping, "demo.yaml").startswith(f"demo.yaml: {message}")
-        assert refusal(mapping, "demo.yaml: train").startswith(f"demo.yaml: train.{message}")
-    if all(isinstance(key, str) for key in mapping):
-        with pytest.raises(ConfigError) as caught:
-            Training(**mapping)
-        assert str(caught.value) == refusal(mapping)
+    assert refusal(mapping, "demo.yaml").startswith(f"demo.yaml: {message}")
+    assert refusal(mapping, "demo.yaml: train").startswith(f"demo.yaml: train.{message}")
+    with pytest.raises(ConfigError) as caught:
+        Training(**mapping)
+    assert str(caught.value) == refusal(mapping)
 
 
 def test_a_missing_setting_and_a_file_that_is_a_list() -> None:
     assert refusal({}, "env", Required) == "env.kind is missing; expected one of 'a', 'b'"
     assert refusal([1], "demo.yaml").startswith("demo.yaml is [1]; expected a group of settings")  # type: ignore
-    with pytest.raises(TypeError):
-        build(dict, {})
 
 
 @pytest.mark.parametrize(
-    ("name", "accepted", "refused", "expected"),
+    ("name", "accepted", "refused"),
     [
-        ("period_s", [1e-300, 1e9], [0.0, -1.0, 1.1e9, math.inf, math.nan], "finite and > 0, at most 1e+09"),
-        ("lag_s", [0.0], [-1e-300], "finite and >= 0, at most 1e+09"),
-        ("torque_nm", [math.inf, 1e300], [0.0, -math.inf], "> 0 (.inf for no limit)"),
-        ("duty", [1e-9, 1.0], [0.0, 1.0001], "in (0, 1]"),
-        ("mix", [0.0, 1.0], [-0.1, 1.1], "in [0, 1]"),
-        ("turns", [0, 10**15], [-1], ">= 0"),
-        ("slope_rad", [0.999], [1.0, -1.0], "in (-1, 1)"),
-        ("offset", [-1e9], [math.inf, -1.1e9, 1e300], "finite, at most 1e+09 in size"),
+        ("period_s", [1e-300, 1e9], {0.0: "> 0", 1.1e9: "<= 1e+09", math.inf: "a finite number"}),
+        ("lag_s", [0.0], {-1e-300: ">= 0"}),
+        ("torque_nm", [math.inf, 1e300], {0.0: "> 0", -math.inf: "> 0"}),
+        ("duty", [1e-9, 1.0], {0.0: "> 0", 1.0001: "<= 1"}),
+        ("mix", [0.0, 1.0], {-0.1: ">= 0", 1.1: "<= 1"}),
+        ("turns", [0, 10**15], {-1: ">= 0"}),
+        ("slope_rad", [0.999], {1.0: "< 1", -1.0: "> -1"}),
+        ("offset", [-1e9], {1e300: "<= 1e+09", -1.1e9: ">= -1e+09"}),
     ],
 )
-def test_a_number_is_in_its_range(name: str, accepted: list[float], refused: list[float], expected: str) -> None:
+def test_a_number_is_in_its_range(name: str, accepted: list[float], refused: dict[float, str]) -> None:
     for value in accepted:
         assert getattr(Wave(**{name: value}), name) == value
-    for value in refused:
-        said = "a number" if math.isnan(value) else expected
-        assert refusal({name: value}, "a.yaml: gait", Wave).startswith(
-            f"a.yaml: gait.{name} is {value:g}; expected {said}"
-        )
+    for value, expected in refused.items():
+        said = refusal({name: value}, "a.yaml: gait", Wave)
+        assert said == f"a.yaml: gait.{name} is {value:g}; expected {expected}"
 
 
 def test_an_object_changed_in_python_is_checked_too() -> None:
     wave = Wave(3, torque_nm=np.array([1.0, 2.0]), turns=2.0)  # type: ignore[arg-type]
     assert (wave.period_s, wave.torque_nm, wave.turns) == (3.0, (1.0, 2.0), 2)
-    with pytest.raises(ConfigError, match=r"torque_nm\[1\] is 0; expected > 0 \(\.inf for no limit\)"):
+    with pytest.raises(ConfigError, match=r"torque_nm\[1\] is 0; expected > 0"):
         replace(wave, torque_nm=(1.0, 0.0))
     with pytest.raises(ConfigError, match=r"^period_s is 'x'; expected a number"):
         Wave("x")  # type: ignore[arg-type]
@@ -175,7 +169,7 @@ def test_an_object_changed_in_python_is_checked_too() -> None:
 
 def test_settings_that_contradict_each_other_are_refused_after_each_is_in_its_range() -> None:
     assert refusal({"early_s": 10}, "a.yaml", Wave) == "a.yaml: early_s is 10, late_s 9; expected early_s <= late_s"
-    assert "late_s is -1; expected finite" in refusal({"early_s": 10, "late_s": -1}, "", Wave)
+    assert "late_s is -1; expected >= 0" in refusal({"early_s": 10, "late_s": -1}, "", Wave)
     assert Wave(early_s=9.0).early_s == 9.0
 
 

@@ -41,13 +41,8 @@ def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     except FileNotFoundError:
         guess = near_path(path)
         raise ConfigError(f"{path} does not exist" + (f"; did you mean '{guess}'?" if guess else "")) from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path} is a folder; expected a YAML file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise ConfigError(f"{path} cannot be read: {reason}") from None
-    except ValueError as error:  # no name that a file can have
-        raise ConfigError(f"{show(str(path))} cannot be read: {error}") from None
+    except (OSError, ValueError) as error:  # ValueError: no text, or no name that a file can have
+        raise ConfigError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     data = parse_yaml(text, str(path))
     if data is None:
         raise ConfigError(f"{path} is empty; expected settings of the form 'key: value' ({{}} for none)")

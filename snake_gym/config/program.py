@@ -44,38 +44,23 @@ class OptionParser(argparse.ArgumentParser):
         super().__init__(**settings)
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as any parser does, but name an unknown option before one that is missing."""
-        words = list(sys.argv[1:] if args is None else args)
-        for word in words[: words.index("--")] if "--" in words else words:
-            option = word.partition("=")[0]
-            known = self._option_string_actions
-            if option.startswith("--") and not any(name.startswith(option) for name in known):
-                self.error(f"unrecognized arguments: {word}{hint(option, known)}")
-        return super().parse_known_args(_one_for_each(words), namespace)
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as any parser does; an unknown option is named with the nearest known one."""
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            guess = hint(unknown[0].partition("=")[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
+        return found
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError."""
         raise ConfigError(f"{message} (see {self.prog} --help)")
 
 
-SET = "--set"
-
-
 def add_set_option(parser: argparse.ArgumentParser, what: str = "change settings") -> None:
-    """Give an ``OptionParser`` the option ``--set A.B=C ...``, which takes several assignments, repeatedly."""
-    parser.add_argument(SET, action="append", default=[], metavar="A.B=C", help=f"{what}, as in {SET} a.b=1 c=2")
-
-
-def _one_for_each(words: list[str]) -> list[str]:
-    """Return the words with one ``--set`` for each assignment; what comes after them without ``=`` is no assignment."""
-    found: list[str] = []
-    among = False
-    for i, word in enumerate(words):
-        further = among and words[i - 1] != SET and not word.startswith("-") and "=" in word
-        found += [SET, word] if further else [word]
-        among = word == SET or (among and (words[i - 1] == SET or further))
-    return found
+    """Give a program the option ``--set A.B=C ...``, which takes several assignments, repeatedly."""
+    text = f"{what}, as in --set a.b=1 c=2"
+    parser.add_argument("--set", action="extend", nargs="+", default=[], metavar="A.B=C", help=text)
 
 
 def require(purpose: str, *libraries: str) -> None:
@@ -83,20 +68,15 @@ def require(purpose: str, *libraries: str) -> None:
     missing = [library for library in libraries if importlib.util.find_spec(library) is None]
     if missing:
         names = ", ".join(EXTRAS[library][0] for library in missing)
-        extras = {EXTRAS[library][1] for library in missing}
+        extras = ",".join(sorted({EXTRAS[library][1] for library in missing}))
         are = "is" if len(missing) == 1 else "are"
-        raise ConfigError(f"{purpose} needs {names}, which {are} not installed: {install_command(*extras)}")
+        raise ConfigError(f"{purpose} needs {names}, which {are} not installed: pip install '{DISTRIBUTION}[{extras}]'")
 
 
 def require_linux() -> None:
     """Raise ConfigError on other systems than Linux, where no robot is driven."""
     if sys.platform != "linux":
         raise ConfigError(f"the robot needs Linux, and this is {sys.platform}: here are simulation and training alone")
-
-
-def install_command(*extras: str) -> str:
-    """Return the command that installs this project with the ``extras``."""
-    return f"pip install '{DISTRIBUTION}[{','.join(sorted(extras))}]'"
 
 
 def run_program(main: Callable[[list[str] | None], int]) -> NoReturn:

@@ -5,85 +5,70 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
 from snake_gym.config.errors import hint, join, show
-from snake_gym.config.settings import LARGEST, declared_types
+from snake_gym.config.settings import Settings, declared_types, plain
 
-Problem = dict[str, Any]
-"""One error of ``pydantic.ValidationError.errors()``: its ``loc`` below the value, ``type`` and ``ctx``."""
-_BOUNDS = ("greater_than", "greater_than_equal", "less_than", "less_than_equal", "finite_number")
 _UNKNOWN = ("unexpected_keyword_argument", "invalid_key")
+_EXPECTED = {
+    "greater_than": "> {gt:g}", "greater_than_equal": ">= {ge:g}", "less_than": "< {lt:g}",
+    "less_than_equal": "<= {le:g}", "finite_number": "a finite number",
+    "disorder": "[low, high] with low <= high",
+}  # fmt: skip
+"""What was expected, by pydantic's type of error."""
+Parts = tuple[Any, ...]
 
 
-def explain(tp: Any, problems: Sequence[Problem], value: Any, where: str) -> str:
-    """Return the message on ``value``, which stands at ``where`` and is no ``tp`` because of these ``problems``."""
-    value = value.tolist() if hasattr(value, "tolist") else value  # a numpy array or scalar
-    members = _members(tp)
-    if len(members) > 1:
-        return _explain_union(tp, members, problems, value, where)
-    base = _plain_type(members[0])
-    kind: Any = typing.get_origin(base) or base
-    args = typing.get_args(base)
-    problem = next((one for one in problems if one["type"] in _UNKNOWN and len(one["loc"]) == 1), problems[0])
-    is_own = len(problem["loc"]) == 1
-    if not problem["loc"] or (is_own and problem["type"] == "missing" and isinstance(value, (list, tuple))):
-        return _explain_value(tp, problem, value, where)
-    part = problem["loc"][0]
-    below = [one | {"loc": one["loc"][1:]} for one in problems if one["loc"][:1] == (part,)]
-    if isinstance(kind, type) and is_dataclass(kind):
-        if is_own and problem["type"] in _UNKNOWN:
-            return describe_unknown(kind, str(part), where)
-        name = part if isinstance(part, str) else fields(kind)[part].name  # a number: an argument without a name
-        default = getattr(kind, name, None)  # which may be wrong, too
-        return explain(declared_types(kind)[name], below, value.get(name, default), join(where, name))
-    if isinstance(value, Mapping):
-        key = next(key for key in value if str(key) == str(part))
-        if below[0]["loc"] == ("[key]",):
-            return f"the key {show(key)} of {where} is {show(key)}; expected {describe_type(args[0])}"
-        return explain(args[1], below, value[key], join(where, str(key)))
-    element = args[0] if args[-1] is Ellipsis or kind is list else args[part]
-    return explain(element, below, value[part], f"{where}[{part}]")
+def explain(tp: Any, errors: Sequence[Mapping[str, Any]], value: Any, where: str) -> str:
+    """Return the message on ``value``, which stands at ``where`` and is no ``tp`` because of these ``errors``.
+
+    Of the members of a union, that with the deepest error was meant, then that with the fewest; ``Settings.check`` runs
+    where all else is right.
+    """
+    problems = [(*_locate(error, value), error) for error in errors]
+    members = Counter(member for _, member, _ in problems)
+
+    def unlikely(one: tuple[Parts, Parts, Mapping[str, Any]]) -> tuple[bool, int, int, bool]:
+        place, member, error = one
+        return error["type"] != "value_error", -len(place), members[member], error["type"] not in _UNKNOWN
+
+    place, _, error = min(problems, key=unlikely)
+    kind, wrong, groups = error["type"], plain(error["input"]), groups_in(tp)
+    for part in place:
+        groups, where = groups_in(tp), f"{where}[{part}]" if isinstance(part, int) else join(where, part)
+        found = [typing.get_args(one)[1] for one in _members(tp) if typing.get_origin(one) in (dict, Mapping)]
+        found = found or [declared_types(group)[part] for group in groups if part in declared_types(group)]
+        tp = Union[tuple(found)] if found else tp  # noqa: UP007
+    if kind == "value_error":
+        return _place(str(error["ctx"]["error"]), tp, where)
+    if kind in _UNKNOWN:
+        return _describe_unknown(groups, str(place[-1]), where)
+    expected = _EXPECTED[kind].format(**error.get("ctx", {})) if kind in _EXPECTED else describe_type(tp)
+    if kind == "missing" and isinstance(wrong, Mapping):
+        return f"{where} is missing; expected {expected}"
+    options = [option for one in _members(tp) for option in typing.get_args(one) if isinstance(option, str)]
+    guess = hint(wrong, options) if isinstance(wrong, str) else ""
+    return f"{where} is {f'{wrong:g}' if isinstance(wrong, float) else show(wrong)}; expected {expected}{guess}"
 
 
-def _explain_union(tp: Any, members: Sequence[Any], problems: Sequence[Problem], value: Any, where: str) -> str:
-    """Name the problem of the one member that was meant: of the value's shape, and with the fewest problems."""
-    of_label: dict[Any, list[Problem]] = {}  # in the order of the members
-    for problem in problems:
-        of_label.setdefault(problem["loc"][:1], []).append(problem | {"loc": problem["loc"][1:]})
-    pairs = zip(members, of_label.values(), strict=False)
-    fitting = sorted((pair for pair in pairs if _is_shaped(pair[0], value)), key=lambda pair: len(pair[1]))
-    if fitting and (len(fitting) == 1 or len(fitting[0][1]) < len(fitting[1][1])):
-        return explain(*fitting[0], value, where)
-    return f"{where} is {show(value)}; expected {describe_type(tp)}"
-
-
-def _is_shaped(tp: Any, value: object) -> bool:
-    """Return True if ``value`` can be meant for ``tp``: a mapping for a group, a list for a list, a number for one."""
-    base = _plain_type(tp)
-    kind = typing.get_origin(base) or base
-    if isinstance(value, Mapping):
-        return is_dataclass(kind) or kind in (dict, Mapping)
-    if isinstance(value, (list, tuple)):
-        return kind in (list, tuple)
-    if isinstance(value, str):
-        return kind is Literal
-    return kind in (int, float) and isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _explain_value(tp: Any, problem: Problem, value: Any, where: str) -> str:
-    if problem["type"] == "value_error":  # of ``Settings.check``
-        return _place(str(problem["ctx"]["error"]), tp, where)
-    if problem["type"] == "missing" and value is None:
-        return f"{where} is missing; expected {describe_type(tp)}"
-    if problem["type"] in _BOUNDS and isinstance(value, (int, float)):
-        return f"{where} is {value if isinstance(value, int) else f'{value:g}'}; expected {_describe_range(tp)}"
-    options = [show(option).strip("'") for option in typing.get_args(_plain_type(_members(tp)[0]))]
-    guess = hint(value, options) if isinstance(value, str) and problem["type"] == "literal_error" else ""
-    return f"{where} is {show(value)}; expected {describe_type(tp)}{guess}"
+def _locate(error: Mapping[str, Any], value: Any) -> tuple[Parts, Parts]:
+    """Split the ``loc`` of an error into names of settings and numbers of entries, and members of unions."""
+    place, member = list[Any](), list[Any]()
+    for part in error["loc"]:
+        value = plain(value)
+        if isinstance(value, Mapping) and isinstance(part, int) and part not in value:
+            part = list(value)[part]  # an argument without a name
+        inside = value if isinstance(value, Mapping) else range(len(value)) if isinstance(value, (list, tuple)) else ()
+        (place if part in inside else member).append(part)
+        value = value[part] if part in inside else value
+    if error["type"] == "missing" and isinstance(member[-1], str):
+        place.append(member.pop())
+    return tuple(place), tuple(member)
 
 
 def _place(message: str, tp: Any, where: str) -> str:
@@ -93,23 +78,17 @@ def _place(message: str, tp: Any, where: str) -> str:
     group = re.split(r"[.\s]", where)[-1]
     if message.startswith(f"{group}."):
         return where[: len(where) - len(group)] + message
-    names = {f.name for member in _members(tp) if is_dataclass(member) for f in fields(member)}
+    names = {f.name for group in groups_in(tp) for f in fields(group)}
     return join(where, message) if re.split(r"[.\s:;,[]", message)[0] in names else f"{where}: {message}"
 
 
-def describe_unknown(cls: type[Any], key: str, where: str = "", further: Iterable[str] = ()) -> str:
-    """Return the message on ``key``, which is no setting of ``cls`` and none of the ``further`` names."""
-    settings = [f.name for f in fields(cls) if f.init]
-    nested = {
-        f"{group}.{inner.name}": inner.name
-        for group in settings
-        for part in _members(declared_types(cls)[group])
-        if isinstance(part, type) and is_dataclass(part)
-        for inner in fields(part)
-    }
+def _describe_unknown(groups: Sequence[type[Any]], key: str, where: str) -> str:
+    """Return the message on ``key`` at ``where``, no setting of the ``groups``."""
+    own = {name: declared_types(group)[name] for group in groups for name in _names(group)}
+    nested = {f"{name}.{inner}": inner for name, tp in own.items() for part in groups_in(tp) for inner in _names(part)}
     elsewhere = [path for path, name in nested.items() if key in (name, path.replace(".", "_"))]
-    guess = f"; did you mean {elsewhere[0]!r}?" if elsewhere else hint(key, [*settings, *further])
-    return f"{join(where, key)} is not a setting{guess} (settings: {', '.join(settings)})"
+    guess = f"; did you mean {elsewhere[0]!r}?" if elsewhere else hint(key, own)
+    return f"{where} is not a setting{guess} (settings: {', '.join(own)})"
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
@@ -120,6 +99,17 @@ def _members(tp: Any) -> tuple[Any, ...]:
     if typing.get_origin(tp) in (Union, types.UnionType):
         return tuple(member for member in typing.get_args(tp) if member is not types.NoneType)
     return (tp,)
+
+
+def _names(group: type[Any]) -> list[str]:
+    return [f.name for f in fields(group) if f.init]
+
+
+def groups_in(tp: Any) -> list[type[Any]]:
+    """Return the groups of settings that values of a declared type are or contain."""
+    if isinstance(tp, type) and issubclass(tp, Settings):
+        return [tp]
+    return [group for part in typing.get_args(tp) for group in groups_in(part)]
 
 
 def _plain_type(tp: Any) -> Any:
@@ -166,16 +156,11 @@ def bounds(tp: Any) -> dict[str, Any]:
 
 
 def _describe_range(tp: Any) -> str:
-    """Return the range of a float or int: ``in (0, 1]``, ``finite and > 0, at most 1e+09``."""
-    member = next((one for one in _members(tp) if _plain_type(one) in (int, float)), tp)
-    found, is_float = bounds(member), _plain_type(member) is float
+    """Return the range of a float or int: ``in (0, 1]``, ``> 0``."""
+    found = bounds(tp)
     low = next((f"{sign} {found[name]:g}" for name, sign in (("ge", ">="), ("gt", ">")) if name in found), "")
     high = next((f"{sign} {found[name]:g}" for name, sign in (("le", "<="), ("lt", "<")) if name in found), "")
     if low and high:
         opening, closing = "(" if "gt" in found else "[", ")" if "lt" in found else "]"
         return f"in {opening}{low.split()[1]}, {high.split()[1]}{closing}"
-    if found.get("allow_inf_nan"):
-        return f"{low}{high} (.inf for no limit)".strip()
-    if not is_float:
-        return low or high
-    return f"finite and {low or high}, at most {LARGEST:g}" if low or high else f"finite, at most {LARGEST:g} in size"
+    return f"{low}{high} (.inf for no limit)".strip() if found.get("allow_inf_nan") else low or high

@@ -25,7 +25,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated
 from pydantic_core import PydanticKnownError, core_schema
 
-from snake_gym.config.errors import ConfigError, UnexpectedKeywordError, show
+from snake_gym.config.errors import ConfigError, UnexpectedKeywordError, hint, show
 from snake_gym.config.overrides import merge
 from snake_gym.config.records import to_dict
 
@@ -83,8 +83,6 @@ class Settings:
 
 def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
     """Return settings of class ``cls`` from ``mapping``, checked strictly. Raises ConfigError naming where.key."""
-    if not (isinstance(cls, type) and issubclass(cls, Settings)):
-        raise TypeError(f"build needs a class of settings, not {cls!r}")
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"{where or cls.__name__} is {show(mapping)}; expected a group of settings")
     try:
@@ -110,13 +108,11 @@ def apply_keywords(
     known = declared_types(kind)
     for key in keywords:
         if key not in known:
-            from snake_gym.config.refusals import describe_unknown
-
-            what = describe_unknown(kind, key, where, further)
-            raise UnexpectedKeywordError(f"unexpected keyword argument {key!r}: {what}")
-    plain = to_dict({} if config is None else config)
+            guess = hint(key, [*known, *further])
+            raise UnexpectedKeywordError(f"unexpected keyword argument {key!r} of {where}{guess}")
+    own = to_dict({} if config is None else config)
     keywords = {key: to_dict(one) if isinstance(one, (Settings, os.PathLike)) else one for key, one in keywords.items()}
-    return build(kind, merge(plain, keywords) if isinstance(plain, Mapping) else plain, where)
+    return build(kind, merge(own, keywords) if isinstance(own, Mapping) else own, where)
 
 
 def build_over(cls: type[T], in_file: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> T:
@@ -142,7 +138,7 @@ def convert(tp: Any, value: Any, where: str) -> Any:
 def _refusal(tp: Any, error: ValidationError, given: Any, where: str) -> ConfigError:
     from snake_gym.config.refusals import explain
 
-    return ConfigError(explain(tp, [dict(one) for one in error.errors(include_url=False)], given, where))
+    return ConfigError(explain(tp, error.errors(include_url=False), given, where))
 
 
 def check_order(settings: object, *names: str) -> None:
@@ -155,10 +151,8 @@ def check_order(settings: object, *names: str) -> None:
 
 def declared_types(cls: Any) -> dict[str, Any]:
     """Return field types of a class of settings by name, with the ranges that annotate them."""
-    return _type_hints(cls)
+    return typing.get_type_hints(cls, include_extras=True)
 
-
-_type_hints = functools.cache(functools.partial(typing.get_type_hints, include_extras=True))
 
 # --- strictness ------------------------------------------------------------------------------------------------------
 
@@ -182,8 +176,8 @@ def _made_strict(schema: Any, nested: bool = True) -> Any:
         schema["allow_inf_nan"] = False
         schema |= {} if "gt" in schema else {"ge": max(schema.get("ge", -LARGEST), -LARGEST)}
         schema |= {} if "lt" in schema else {"le": min(schema.get("le", LARGEST), LARGEST)}
-    plain = _PLAIN.get(str(kind))
-    return core_schema.no_info_before_validator_function(plain, schema) if plain else schema
+    before = _PLAIN.get(str(kind))
+    return core_schema.no_info_before_validator_function(before, schema) if before else schema
 
 
 class _Strict:
@@ -194,13 +188,13 @@ class _Strict:
         return cast(core_schema.CoreSchema, _made_strict(handler(source)))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return plain Python data for a numpy array or scalar."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _plain_number(value: Any) -> Any:
-    value = _plain(value)
+    value = plain(value)
     if isinstance(value, str):
         return _INFINITIES.get(value.strip().lower(), value)
     if value != value:
@@ -209,9 +203,9 @@ def _plain_number(value: Any) -> Any:
 
 
 def _plain_integer(value: Any) -> Any:
-    value = _plain(value)
+    value = plain(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-_PLAIN = {"float": _plain_number, "int": _plain_integer, "bool": _plain, "tuple": _plain, "list": _plain}
+_PLAIN = {"float": _plain_number, "int": _plain_integer, "bool": plain, "tuple": plain, "list": plain}
 """Kind of a core schema -> what comes before it."""

@@ -28,8 +28,7 @@ from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.faults import JointFault, draw_faults
-from snake_gym.simulation.live_faults import break_joint, end_faults
+from snake_gym.simulation.faults import JointFault, break_joint, draw_faults, end_faults
 from snake_gym.simulation.randomisation import DrawnQuantities
 from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.costs import Costs

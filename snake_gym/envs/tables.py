@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from snake_gym.config import build
-from snake_gym.config.refusals import describe_type
-from snake_gym.config.settings import LARGEST, Settings, declared_types
+from snake_gym.config.refusals import describe_type, groups_in
+from snake_gym.config.settings import Settings, declared_types
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.interface.actions import CONTROLLER_SIGNALS, describe_action
@@ -83,13 +83,6 @@ def show(value: Any) -> str:
     return str(value)
 
 
-def groups_in(tp: Any) -> list[type[Any]]:
-    """Return the groups of settings that values of a declared type are or contain."""
-    if isinstance(tp, type) and issubclass(tp, Settings):
-        return [tp]
-    return [group for part in typing.get_args(tp) for group in groups_in(part)]
-
-
 def groups(cls: type[Any], path: str = "", without: Sequence[str] = ()) -> Iterator[tuple[str, type[Any]]]:
     """Yield a dataclass and all groups of settings below it, with their paths; a kind of group once for each owner.
 
@@ -110,9 +103,7 @@ def groups(cls: type[Any], path: str = "", without: Sequence[str] = ()) -> Itera
 
 def describe_allowed(tp: Any) -> str:
     """Return what values of a type a setting may have, shorter than in a message."""
-    text = (
-        describe_type(tp).replace("finite and ", "").replace(f", at most {LARGEST:g}", "").replace("a number in", "in")
-    )
+    text = describe_type(tp).replace("a number in", "in")
     text, null = text.removesuffix(" or null"), "; or null" if text.endswith(" or null") else ""
     for group in groups_in(tp) if null else []:
         text = text.replace(describe_type(group), f"`<{group.__name__}>`")

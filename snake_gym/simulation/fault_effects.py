@@ -14,7 +14,6 @@ from snake_gym.physics.faults import FREE, HEALTHY, SLIPPED, SLOW, WEAK, acting,
 from snake_gym.physics.state import ChainState, FaultState
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.simulation import servo_faults as servo_faults  # registers its kinds
 from snake_gym.simulation.fault_kinds import FAULT_KINDS, FaultEffect, FaultKind, FaultyJoints, lacks_speed_limit
 
 LAST_KERNEL_CODE = SLIPPED

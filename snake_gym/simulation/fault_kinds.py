@@ -1,8 +1,8 @@
 """All kinds of faults in one table, and the effects of those without a kernel.
 
 A kind either acts in the kernels (``physics.actuators``) or on an encoder (``sensors``), or has an ``effect``: a
-function that changes command, torque or speed in each control step. ``servo_faults`` has ours of these; a user's own
-module adds one by ``register_fault_kind``.
+function that changes command, torque or speed in each control step. Ours of these are faults of geared bus servos, at
+the end; a user's own module adds one by ``register_fault_kind`` likewise.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, choose
+from snake_gym.config import ConfigError
 from snake_gym.physics import faults as codes
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.plugins import is_again
@@ -84,10 +84,6 @@ Law = Literal["joint_friction", "imperfect", "one_way"]
 """
 
 
-def _lacks_nothing(spec: RobotSpec) -> str:
-    return ""
-
-
 def lacks_speed_limit(spec: RobotSpec) -> str:
     """Return what the robot lacks for a fault that lowers its speed limit."""
     is_servo = spec.actuator.kind in ("position", "torque")
@@ -110,7 +106,7 @@ class FaultKind:
     """Laws of the physics that it needs."""
     strength: Spread = 0.3
     """Strength of drawn faults, in (0, 1]."""
-    lacks: Callable[[RobotSpec], str] = _lacks_nothing
+    lacks: Callable[[RobotSpec], str] = lambda spec: ""
     """What a robot lacks that cannot have the fault; "": nothing."""
     part: Literal["joint", "encoder"] = "joint"
 
@@ -148,7 +144,7 @@ def register_fault_kind(
     name: str,
     strength: Spread = 0.3,
     laws: tuple[Law, ...] = (),
-    lacks: Callable[[RobotSpec], str] = _lacks_nothing,
+    lacks: Callable[[RobotSpec], str] = lambda spec: "",
 ) -> Callable[[Effect], Effect]:
     """Return a decorator that makes a function from ``FaultyJoints`` to ``FaultEffect`` a kind of joint fault.
 
@@ -160,8 +156,6 @@ def register_fault_kind(
     if not 0.0 < low <= high <= 1.0:
         given = f"{low:g}" if low == high else f"[{low:g}, {high:g}]"
         raise ConfigError(f"the strength of fault kind {name} is {given}; expected in (0, 1]")
-    for law in laws:
-        choose(law, ("joint_friction", "imperfect"), f"a law of fault kind {name}")
     code = _FIRST_CODE + zlib.crc32(name.encode())  # of the name alone: saved states mean the same in any process
 
     def add(effect: Effect) -> Effect:
@@ -185,3 +179,74 @@ def check_codes(values: NDArray[np.int64]) -> None:
             f"env state fault/kind holds the code {unknown[0]}, a kind of fault that no imported module registers; "
             "give it with --plugin FILE.py"
         )
+
+
+# --- geared bus servos -----------------------------------------------------------------------------------------------
+
+GROWTH_S = 20.0
+"""Time in which backlash grows to its final width [s]."""
+HEATING_S = 5.0
+"""Time constant of a servo's heat [s]."""
+LARGEST_LOAD = 1e3
+"""Loads are clipped at this multiple of the bearable load."""
+COOL = 0.5
+"""Heat at which a servo comes back; it switches off at 1."""
+
+
+def lacks_torque_limit(spec: RobotSpec) -> str:
+    """Return what the robot lacks for a fault with a share of the torque limit as its strength."""
+    return "" if np.isfinite(spec.joints("actuator.torque_limit_nm")).all() else "torque limit"
+
+
+def lacks_implicit_limit(spec: RobotSpec) -> str:
+    """Return the same where the joint's dry friction follows from it."""
+    return "integrator 'implicit'" if spec.integrator != "implicit" else lacks_torque_limit(spec)
+
+
+def lacks_gears(spec: RobotSpec) -> str:
+    """Return what the robot lacks for backlash."""
+    if spec.actuator.kind not in ("position", "torque"):
+        return "position or torque servo"
+    return "integrator 'implicit'" if spec.integrator != "implicit" else ""
+
+
+@register_fault_kind("rough", (0.4, 0.9), ("joint_friction",), lacks_implicit_limit)
+def friction_fault(joints: FaultyJoints) -> FaultEffect:
+    """Dry friction of a share ``strength`` of the torque limit."""
+    limit = joints.spec.joints("actuator.torque_limit_nm")[joints.joint]
+    return FaultEffect(friction_nm=joints.strength * limit)
+
+
+@register_fault_kind("loose", (0.2, 0.8), ("imperfect",), lacks_gears)
+def backlash_fault(joints: FaultyJoints) -> FaultEffect:
+    """Backlash that grows to ``strength`` rad within 20 s."""
+    return FaultEffect(backlash_rad=joints.strength * np.minimum(joints.since_s / GROWTH_S, 1.0))
+
+
+@register_fault_kind("overload", (0.1, 0.3), lacks=lacks_torque_limit)
+def overload_fault(joints: FaultyJoints) -> FaultEffect:
+    """Shutdown when hot; the servo bears a share ``strength`` of its torque limit.
+
+    Heat follows the square of the load with a lag; the memory is the heat, negative while the servo is off. The load is
+    that of the last control step, so that a trip comes up to a control step early or late.
+    """
+    limit = joints.spec.joints("actuator.torque_limit_nm")[joints.joint]
+    torque = np.where(joints.memory < 0.0, 0.0, joints.torque_nm)
+    load = np.minimum(torque / (joints.strength * limit), LARGEST_LOAD)
+    heat = np.abs(joints.memory)
+    heat = np.minimum(heat + (load**2 - heat) * -np.expm1(-joints.step_s / HEATING_S), 1.0)
+    is_off = np.where(joints.memory < 0.0, heat > COOL, heat >= 1.0)
+    return FaultEffect(powered=~is_off, memory=np.where(is_off, -heat, heat))
+
+
+@register_fault_kind("misread", (0.2, 0.5))
+def encoder_fault(joints: FaultyJoints) -> FaultEffect:
+    """Error of the servo's own encoder, up to ``strength`` rad, anew in each control step."""
+    error = joints.strength * (2.0 * joints.random - 1.0)
+    return FaultEffect(shift_rad=-error, misread_rad=error)
+
+
+@register_fault_kind("silent")
+def bus_fault(joints: FaultyJoints) -> FaultEffect:
+    """No commands, no readings."""
+    return FaultEffect(reference=joints.last_command, silent=np.ones(joints.joint.size, bool))

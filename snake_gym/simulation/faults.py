@@ -1,4 +1,4 @@
-"""Which joints or encoders fail, how and when: drawn for each episode from a distribution, or given as a list.
+"""Which joints or encoders fail, how and when: drawn for each episode from a distribution, given as a list, or now.
 
 ``fault_kinds`` has the kinds. Any fault may be *intermittent* (acting in bursts, as of a loose contact) and
 *recovering* (over after a duration). A joint has at most two faults in an episode, which act together. No policy sees a
@@ -17,15 +17,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
-from snake_gym.config import Settings, check_order
+from snake_gym.config import ConfigError, Settings, check_order
 from snake_gym.config.settings import Angle, Count, Limit, NonNegative, Positive, PositiveCount, PositiveShare, Share
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.plugins import choose_registered
 from snake_gym.robot.chain import ChainSpec, FloatArray
-from snake_gym.simulation import servo_faults as servo_faults  # registers its kinds
+from snake_gym.robot.protocol import Robot
 from snake_gym.simulation.fault_kinds import FAULT_KINDS, Spread, kinds_of
 from snake_gym.simulation.streams import RandomStreams
 
@@ -34,14 +35,25 @@ SHORTEST_PERIOD_S = 1e-6
 """Shortest period of a fault that comes in bursts: far below any physics step, of which a burst takes at least one."""
 Period = Annotated[float, Field(ge=SHORTEST_PERIOD_S)]
 """Time from burst to burst [s]."""
+LastingPeriod = Annotated[float, Field(ge=SHORTEST_PERIOD_S, allow_inf_nan=True)]
 _OFFSET_RAD = math.radians(20.0)
-ShareSpread = Share | tuple[Share, Share]
-"""Share, or the range [low, high] from which each fault draws it; so of the others."""
-PositiveShareSpread = PositiveShare | tuple[PositiveShare, PositiveShare]
-AngleSpread = Angle | tuple[Angle, Angle]
+
+
+def _in_order(spread: Any) -> Any:
+    """Return a number or range. Raises PydanticCustomError for a low end above the high end."""
+    if isinstance(spread, tuple) and spread[0] > spread[1]:
+        raise PydanticCustomError("disorder", "expected low <= high")
+    return spread
+
+
+IN_ORDER = AfterValidator(_in_order)
+"""Check of a number, or of a range [low, high] from which each fault draws it."""
+ShareSpread = Annotated[Share | tuple[Share, Share], IN_ORDER]
+PositiveShareSpread = Annotated[PositiveShare | tuple[PositiveShare, PositiveShare], IN_ORDER]
+AngleSpread = Annotated[Angle | tuple[Angle, Angle], IN_ORDER]
 SensorError = Annotated[float, Field(ge=0.0, le=1e6)]
 """Error of a sensor's reading [rad, rad/s, m]: more would be no reading."""
-SensorErrorSpread = SensorError | tuple[SensorError, SensorError]
+SensorErrorSpread = Annotated[SensorError | tuple[SensorError, SensorError], IN_ORDER]
 _KEYS = 2.0**31
 """Number of keys of faults' random numbers."""
 
@@ -49,17 +61,6 @@ _KEYS = 2.0**31
 def ends(spread: Spread) -> tuple[float, float]:
     """Return the smallest and largest value of a number or range."""
     return spread if isinstance(spread, tuple) else (spread, spread)
-
-
-def check_spreads(settings: Any) -> None:
-    """Raise ValueError for a range with its low end above its high end."""
-    for f in fields(settings):
-        value = getattr(settings, f.name)
-        named = {f"{f.name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {f.name: value}
-        for name, spread in named.items():
-            match spread:
-                case (float(low), float(high)) if low > high:
-                    raise ValueError(f"{name} is [{low:g}, {high:g}]; expected [low, high] with low <= high")
 
 
 def draw_spread(spread: Spread, streams: RandomStreams, name: str, count: int, rows: NDArray[np.int64]) -> Any:
@@ -103,7 +104,6 @@ class FaultDistribution(Settings):
         """Raise ValueError unless number, kinds and times go together."""
         check_order(self, "n_min", "n_max")
         check_order(self, "onset_min_s", "onset_max_s")
-        check_spreads(self)
         for i, kind in enumerate(self.kinds):
             choose_registered(kind, kinds_of(self.part), f"{self.group}.kinds[{i}]")
 
@@ -184,14 +184,10 @@ class FaultEvent(Settings):
     """Numbered from 1 at the tail as in the papers."""
     kind: str
     """What the fault does; see ``kinds``."""
-    onset_s: NonNegative | tuple[NonNegative, NonNegative] = 0.0
+    onset_s: Annotated[NonNegative | tuple[NonNegative, NonNegative], IN_ORDER] = 0.0
     """Time at which it begins."""
-    duration_s: Limit | tuple[Positive, Positive] = math.inf
+    duration_s: Annotated[Limit | tuple[Positive, Positive], IN_ORDER] = math.inf
     """How long it lasts."""
-
-    def check(self) -> None:
-        """Raise ValueError for a range that is none."""
-        check_spreads(self)
 
 
 class JointFault(FaultEvent):
@@ -203,7 +199,7 @@ class JointFault(FaultEvent):
     """Share that is left of the torque (weak), of the speed limit (slow), or what a registered kind makes of it."""
     offset_rad: AngleSpread = _OFFSET_RAD
     """Shift of the reference (offset), or slip (slipped)."""
-    period_s: Annotated[float, Field(ge=SHORTEST_PERIOD_S, allow_inf_nan=True)] | tuple[Period, Period] = math.inf
+    period_s: Annotated[LastingPeriod | tuple[Period, Period], IN_ORDER] = math.inf
     """Intermittent: from burst to burst; inf: the fault acts all the time."""
     duty: PositiveShareSpread = 0.5
     """Intermittent: share of the period that a burst takes."""
@@ -211,8 +207,7 @@ class JointFault(FaultEvent):
     """Intermittent: share of the pause by which a burst may begin late, anew at random in each period."""
 
     def check(self) -> None:
-        """Raise ValueError for a kind that nobody has registered, or a range that is none."""
-        super().check()
+        """Raise ValueError for a kind that nobody has registered."""
         choose_registered(self.kind, kinds_of("joint"), "kind")
 
 
@@ -394,3 +389,34 @@ def _describe(
         faults.end_s[rows] = np.where(recovers < config.recovering_share, onset + duration, math.inf)
     period = config.period_min_s + how_often * (config.period_max_s - config.period_min_s)
     faults.period_s[rows] = np.where(flickers < config.intermittent_share, period, math.inf)
+
+
+def break_joint(robot: Robot, world: int, fault: JointFault, command: FloatArray) -> None:
+    """Give a joint of one world this fault instead of those it has; ranges give their middle.
+
+    ``command`` (J,) [rad]: what the world's servos were commanded last, which is not kept without registered faults.
+    Raises ConfigError, with nothing changed, for what the robot cannot have.
+    """
+    try:
+        FaultConfig(events=(fault,)).check_robot(robot.spec)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    robot.allow_faults({fault.kind})
+    at = (world, fault.joint - 1)
+    values = {f.name: float(np.mean(getattr(fault, f.name))) for f in fields(fault)[2:]}
+    values |= {"kind": FAULT_KINDS[fault.kind].code, "memory": 0.0}
+    values["end_s"] = values["onset_s"] + values.pop("duration_s")
+    if not robot.has_registered_faults():
+        robot.servos.command[world] = command
+    robot.servos.misread_rad[at], robot.servos.silent[at] = 0.0, False
+    robot.second_faults.kind[at] = HEALTHY
+    for name, value in values.items():
+        getattr(robot.faults, name)[at] = value
+
+
+def end_faults(robot: Robot, world: int, joints: slice) -> None:
+    """End the faults of these joints of one world now; those that are to come do not come."""
+    for faults in (robot.faults, robot.second_faults):
+        now = robot.state.time_s[world]
+        faults.onset_s[world, joints] = np.minimum(faults.onset_s[world, joints], now)
+        faults.end_s[world, joints] = np.minimum(faults.end_s[world, joints], now)

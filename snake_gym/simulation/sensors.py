@@ -35,6 +35,7 @@ from snake_gym.robot.measurement import Measurement, link_angles, weigh_directio
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.faults import (
+    IN_ORDER,
     EncoderFaultKind,
     FaultDistribution,
     FaultEvent,
@@ -57,7 +58,7 @@ class EncoderFault(FaultEvent):
     kind: EncoderFaultKind = "dead"
     """dead: the reading stays what it was, its rate is 0; biased: the angle errs by ``bias_rad``; noisy: ``noise_rad``
     and ``noise_rad_s`` are added."""
-    bias_rad: Bias | tuple[Bias, Bias] = 0.2
+    bias_rad: Annotated[Bias | tuple[Bias, Bias], IN_ORDER] = 0.2
     """Error of the angle."""
     noise_rad: SensorErrorSpread = 0.1
     """Standard deviation that the angle has more."""

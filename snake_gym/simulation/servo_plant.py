@@ -2,10 +2,9 @@
 
 Joint i of the robot is servo i of the bus, angles in the robot's own sense.
 
-- A servo without torque is a FREE joint of the physics: viscous friction and stops only. The robot's other faults stay
-  as they are.
-- Torque limits are shares of the stall torque, the actuator's torque limit; a robot without one has loads of 0. They
-  hold for the voltage of the motors, so that the speed at which a motor loses its torque falls with them.
+- A servo without torque is a FREE joint of the physics: viscous friction and stops only.
+- Torque limits are shares of the stall torque, the actuator's torque limit; a joint without one has a load of 0.
+  They hold for the voltage of the motors, so that the speed at which a motor loses its torque falls with them.
 - Speed limits are the smaller of the servo's and the actuator's.
 - Links that run into each other stop there, at rest, and the joints between them stay blocked until their servos are
   commanded to move apart. The physics itself lets links pass through each other.
@@ -22,6 +21,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.obstacles.passage import segment_gap
 from snake_gym.physics.faults import FREE, HEALTHY, LOCKED
 from snake_gym.robot.measurement import chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -41,30 +41,15 @@ def self_overlap(spec: RobotSpec, link_angle: FloatArray) -> tuple[float, int, i
     straight are left out.
     """
     half, radius = spec.links("link_half_length_m"), spec.links("link_radius_m")
-    way = half[:, None] * np.stack([np.cos(link_angle), np.sin(link_angle)], axis=1)
-    end = np.cumsum(2.0 * way, axis=0)
-    begin, length = end - 2.0 * way, np.cumsum(2.0 * half)
-    a, b = np.triu_indices(spec.n_links, 2)
-    both = radius[a] + radius[b]
-    counts = length[b - 1] - length[a] >= both
-    a, b, both = a[counts], b[counts], both[counts]
-    if a.size == 0:
-        return -math.inf, 0, 0
-
-    def apart(point: FloatArray, i: NDArray[np.intp]) -> FloatArray:
-        along = end[i] - begin[i]
-        share = np.clip(((point - begin[i]) * along).sum(axis=1) / (along * along).sum(axis=1), 0.0, 1.0)
-        return np.asarray(np.hypot(*(point - begin[i] - share[:, None] * along).T))
-
-    def side(i: NDArray[np.intp], point: FloatArray) -> FloatArray:
-        along, off = end[i] - begin[i], point - begin[i]
-        return along[:, 0] * off[:, 1] - along[:, 1] * off[:, 0]
-
-    distance = np.min([apart(end[b], a), apart(begin[b], a), apart(end[a], b), apart(begin[a], b)], axis=0)
-    crosses = (side(a, begin[b]) * side(a, end[b]) < 0.0) & (side(b, begin[a]) * side(b, end[a]) < 0.0)
-    depth = both - np.where(crosses, 0.0, distance)
-    deepest = int(np.argmax(depth))
-    return float(depth[deepest]), int(a[deepest]), int(b[deepest])
+    axis, length = np.stack([np.cos(link_angle), np.sin(link_angle)], axis=1), np.cumsum(2.0 * half)
+    end = np.cumsum(2.0 * half[:, None] * axis, axis=0)
+    begin = end - 2.0 * half[:, None] * axis
+    found = [(-math.inf, 0, 0)]
+    for a, b in np.transpose(np.triu_indices(spec.n_links, 2)).tolist():
+        if length[b - 1] - length[a] >= radius[a] + radius[b]:
+            capsule = np.array([*begin[a], *axis[a], 2.0 * half[a], radius[a]])
+            found.append((float(radius[b] - segment_gap(*begin[b], *end[b], capsule)), a, b))
+    return max(found, key=lambda one: one[0])
 
 
 class RobotPlant:
@@ -94,12 +79,8 @@ class RobotPlant:
         shape = np.zeros(spec.n_joints) if joint_angle is None else np.asarray(joint_angle, dtype=np.float64)
         self.robot.set_shape(shape[None], np.array([head_angle]), np.array([head_xy]))
         self._torque_nm = spec.joints("actuator.torque_limit_nm")
-        self._limited = bool(np.isfinite(self._torque_nm).all())
-        if not self._limited:
-            self._torque_nm[:] = math.inf
         self._no_load_rad_s = spec.joints("actuator.no_load_speed_rad_s")
         self._speed_rad_s = spec.joints("actuator.speed_limit_rad_s")
-        self._own_faults = tuple(field.copy() for field in self.robot.faults)
         self._free = np.zeros(spec.n_joints, dtype=bool)
         self._jammed = np.zeros(spec.n_joints, dtype=bool)
         self.is_solid = True
@@ -129,15 +110,16 @@ class RobotPlant:
         self._left_s += dt_s - n_steps * step_s
         if n_steps == 0:
             return
-        self._set_free(~enabled)
         self._let_apart(target_rad, enabled)
+        self._free = ~enabled
+        held = np.where(self._jammed | self.blocked, LOCKED, HEALTHY)
+        self.robot.faults.kind[0] = np.where(self._free, FREE, held)
         state = self.robot.state
         before = state.link_angle.copy(), state.head_xy.copy()
         state.self_overlap_m[0] = 0.0
         params = self.robot.params
-        if self._limited:
-            share = np.maximum(torque_limit, 1e-3)
-            params.torque_limit[0], params.no_load_speed[0] = share * self._torque_nm, share * self._no_load_rad_s
+        share = np.maximum(torque_limit, 1e-3)
+        params.torque_limit[0], params.no_load_speed[0] = share * self._torque_nm, share * self._no_load_rad_s
         if np.isfinite(self._speed_rad_s).all():
             params.speed_limit[0] = np.clip(speed_limit_rad_s, 1e-6, self._speed_rad_s)
         aim = np.ascontiguousarray(target_rad[None, :], dtype=np.float64)
@@ -152,11 +134,6 @@ class RobotPlant:
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         """Block joint ``joint`` (from 0 at the tail) where it is, or release it; if limp, as soon as torque is on."""
         self._jammed[joint] = is_jammed
-        self._lock(joint, is_jammed)
-
-    def _lock(self, joint: int, locked: bool) -> None:
-        faults = self._own_faults[0] if self._free[joint] else self.robot.faults.kind
-        faults[0, joint] = LOCKED if locked else HEALTHY
 
     def _stop_touching(self, link_angle: FloatArray, head_xy: FloatArray) -> None:
         """Put the robot back, at rest, to where it was before two links ran into each other, and block what is between
@@ -166,10 +143,7 @@ class RobotPlant:
             return
         shape = link_angle[:, :-1] - link_angle[:, 1:]
         self.robot.set_shape(shape, link_angle[:, -1].copy(), head_xy, "head")
-        for joint in range(first, last):
-            if not (self.blocked[joint] or self._jammed[joint]):
-                self._lock(joint, True)
-            self.blocked[joint] = True
+        self.blocked[first:last] = True
 
     def _let_apart(self, target_rad: FloatArray, enabled: NDArray[np.bool_]) -> None:
         """Release blocked joints that are limp, or on their way apart."""
@@ -179,8 +153,6 @@ class RobotPlant:
         further = shape + np.where(self.blocked, np.clip(target_rad - shape, -_APART_RAD, _APART_RAD), 0.0)
         now, then = (self_overlap(self.spec, chain_angles(one[None], np.zeros(1))[0])[0] for one in (shape, further))
         if then < now - 1e-9 or not enabled[self.blocked].all():
-            for joint in np.flatnonzero(self.blocked & ~self._jammed):
-                self._lock(int(joint), False)
             self.blocked[:] = False
 
     def bend(self, joint_angle: FloatArray) -> None:
@@ -209,18 +181,3 @@ class RobotPlant:
         """
         limit = self.robot.params.torque_limit[0]
         return np.where(self._free, 0.0, np.clip(self.robot.state.joint_torque[0], -limit, limit) / self._torque_nm)
-
-    def _set_free(self, free: NDArray[np.bool_]) -> None:
-        """Make joints without torque FREE from now on; give the others their own faults back."""
-        if (free == self._free).all():
-            return
-        faults = self.robot.faults
-        for field, own in zip(faults, self._own_faults, strict=True):
-            changed = free != self._free
-            own[0, changed & free] = field[0, changed & free]
-            field[0, changed & ~free] = own[0, changed & ~free]
-        faults.kind[0, free] = FREE
-        faults.onset_s[0, free] = 0.0
-        faults.end_s[0, free] = np.inf
-        faults.period_s[0, free] = np.inf
-        self._free = free.copy()

@@ -19,7 +19,7 @@ from snake_gym.config import ConfigError, Settings
 from snake_gym.config.settings import Positive, PositiveShare
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.servo_faults import HEATING_S
+from snake_gym.simulation.fault_kinds import HEATING_S
 
 COST_NOTES = {
     "joint_limit": "share of the joints that are at or beyond `costs.joint_limit_share` of their limit",

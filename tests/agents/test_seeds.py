@@ -77,6 +77,10 @@ def test_seeds_and_their_workers_killed_end_with_the_weights_of_undisturbed_runs
     wait_for(lambda: bool(trainings(victim)) and bool(checkpoints(victim)), process)
     (worker,) = trainings(victim)
     os.kill(worker, signal.SIGKILL)
+    _, errors = process.communicate()
+    if "--ray" not in where:
+        assert process.returncode == 2 and "the same command goes on" in errors
+    process = start(*arguments)
     out, errors = process.communicate()
     assert process.returncode == 0, errors
     assert "2 finished" in out

@@ -20,12 +20,12 @@ from tests.agents.runs import write_small
 MIRROR = "algorithm.mirror=0.25"
 TABLE = [
     ("total_step=1", "total_step is not a setting; did you mean 'total_steps'"),
-    ("total_steps=1e30", r"total_steps is 1e.*; expected in \[1, 1e\+12\]"),
+    ("total_steps=1e30", r"total_steps is 1\d*; expected <= 1e\+12"),
     ("env.action.controller.kind=sjx", "'sjx'; expected one of"),
     ("algorithm={gamma: 0.9}", "algorithm.name is missing; expected one of A2C, DDPG, PPO, SAC, TD3"),
     ("algorithm.name=ppo", "algorithm.name is 'ppo'; .*; did you mean 'PPO'?"),
     ("algorithm.learning_rat=1", "algorithm.learning_rat is not a setting; did you mean 'learning_rate'"),
-    ("algorithm.learning_rate={start: -1}", "learning_rate.start is -1; expected finite and > 0"),
+    ("algorithm.learning_rate={start: -1}", "learning_rate.start is -1; expected > 0"),
     ("algorithm.batch_size=1", "algorithm PPO does not take these settings: .*batch_size"),
     ("algorithm.max_grad_norm={actor: 0.5, kritic: 1}", "max_grad_norm.kritic is not .*critic"),
     ("algorithm.network.activation=sigmoid", "network.activation is 'sigmoid'; expected one"),

@@ -22,7 +22,7 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
     ("words", "told"),
     [
         (["--set", "episode=3"], r"^episode is not a setting; did you mean 'episodes'"),
-        (["--set", "episodes=1e9"], r"^episodes is 1e\+09; expected in \[1, 100000\]"),
+        (["--set", "episodes=1e9"], r"^episodes is 1000000000; expected <= 100000"),
         (["--set", "env.faults.n_max=99"], r"^env.faults.n_max is 99; expected at most 9"),
         (["--set", "env.fauts.n_max=2"], r"fauts is not a setting.*did you mean 'faults'"),
         (["--set", "env.time_limit_s=0.3"], r"^env.time_limit_s is 0.3; expected a multiple"),
@@ -69,7 +69,7 @@ def test_evaluate(words: list[str], told: str, tmp_path: Path, monkeypatch: pyte
         ([*SJC, "--set", "fault.n_max=1"], r"env.fault is not a setting"),
         ([*SJC, "--set", "controller.gain=1"], r"gain is not a setting"),
         ([*SJC, "--seeds", "2", "--seed", "1"], r"--seed: not allowed with argument --seeds"),
-        ([*SJC, "--seeds", "0,2000"], r"seed is 2000; expected in \[0, 1999\]"),
+        ([*SJC, "--seeds", "0,2000"], r"seed is 2000; expected <= 1999"),
         ([*SJC, "--seeds", "two"], r"--seeds is 'two'; expected a number of seeds"),
     ],
 )
@@ -91,7 +91,7 @@ def test_tune(words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.M
         (Variant, {"controller": "cc", "gaits": ("a.yaml",), "dither_rad": 0.1}, r"gaits goes with controller"),
         (TuningConfig, {"worlds": 20}, r"worlds is 20; expected a multiple of population 32, such as 32"),
         (TuningConfig, {"population": 3}, r"population is 3; expected >= 4"),
-        (TuningConfig, {"seed": 2000}, r"seed is 2000; expected in \[0, 1999\]"),
+        (TuningConfig, {"seed": 2000}, r"seed is 2000; expected <= 1999"),
         (TuningConfig, {"generations": 400_001}, r"too many for the seeds"),
     ],
 )

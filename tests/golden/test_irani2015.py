@@ -70,7 +70,7 @@ def test_three_degrees_of_bias_are_too_much() -> None:
 
 @pytest.mark.slow
 def test_least_squares_finds_table_1_again() -> None:
-    found = identify(record(seed=5, seconds=3.0), ROBO_CONDA, coefficients("20 % off"))
+    found = identify(record(seed=5, seconds=3.0), ROBO_CONDA, coefficients())
     for name in TABLE_1:
         assert found.values[name] == golden(name), name
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.command_delays import VaryingDelay
-from snake_gym.simulation.servo_plant import RobotPlant
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 N = RESILIENT_SERVO.n_joints
@@ -76,21 +75,6 @@ def test_only_worlds_that_step_take_their_commands() -> None:
         if k % 3 == 0:
             one.step(wave(0.02 * k))
     np.testing.assert_array_equal(both.state.link_angle[1], one.state.link_angle[0])
-
-
-def test_other_steps_than_a_control_step_are_refused() -> None:
-    robot = SimulatedRobot(late(FAST, 0.01), 1, 1)
-    with pytest.raises(ValueError, match="n_substeps is 3; expected 10"):
-        robot.step(np.zeros((1, N)), n_substeps=3)
-
-
-def test_a_plant_whose_commands_may_change_at_any_step_passes_them_on_late_too() -> None:
-    plants = [RobotPlant(one, wave(0.0)[0], step_s=0.004) for one in (late(FAST, 0.03), FAST)]
-    on, one = np.ones(N, bool), np.ones(N)
-    for k in range(200):
-        for plant, lag in zip(plants, (0.0, 0.03), strict=True):
-            plant.advance(0.002, wave(max(0.0, 0.002 * k - lag))[0], on, one, 10.0 * one)
-    np.testing.assert_allclose(plants[0].joint_angle(), plants[1].joint_angle(), atol=2e-3)
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.04, 0.1, 0.007, 0.033, 0.133])

@@ -13,11 +13,9 @@ from snake_gym.config import build
 from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.physics.actuators import SLIP_RAD_S
-from snake_gym.physics.faults import HEALTHY
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.simulation.fault_kinds import FAULT_KINDS
-from snake_gym.simulation.servo_faults import COOL, GROWTH_S, HEATING_S
+from snake_gym.simulation.fault_kinds import COOL, FAULT_KINDS, GROWTH_S, HEATING_S
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 
@@ -68,16 +66,6 @@ def test_a_loose_joint_comes_to_the_backlash_of_its_strength() -> None:
     assert np.abs(young.state.lash_rad).max() == pytest.approx(widest, rel=1e-6)
 
 
-def test_a_loose_joint_has_no_backlash_yet_where_its_fault_begins_a_rounding_late() -> None:
-    """Times of steps are sums: after 80 steps of 0.05 s the time is just below 4 s, and the fault acts."""
-    events = [{"joint": 2, "kind": "loose", "onset_s": 4.0}]
-    core = make(1, faults={"events": events}, robot={"preset": "resilient_servo", "control_dt_s": 0.05})
-    act(core, 80)
-    assert core.robot.state.time_s[0] < 4.0 and core.robot.failed_now()[0, 1]
-    act(core, 5)
-    assert 0.0 < np.abs(core.robot.state.lash_rad[0, 1]) < 1e-2
-
-
 def test_a_servo_that_is_off_has_no_power_and_a_light_load_never_switches_it_off() -> None:
     robot, light = (faulty(RESILIENT_SERVO, "overload", 4, strength=s) for s in (0.1, 1.0))
     torque, healthy = (np.array(crawl(one, 60))[:, 0, 4] for one in (robot, light))
@@ -116,24 +104,6 @@ def test_heat_follows_the_true_torque(integrator: Any, step_s: float, error: flo
     assert before.min() > 1e-4
 
 
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("other", [{"kind": "offset"}, {"kind": "slipped"}, {"kind": "weak", "strength": 0.05}])
-def test_a_joint_that_bears_nothing_stays_cool(other: dict[str, Any], first: bool) -> None:
-    """A shifted joint at rest pulls at nothing, and a weak one not with more than it has."""
-    events = [{"joint": 5, "kind": "overload", "strength": 0.2}, {"joint": 5, **other}]
-    core = make(1, faults={"events": events[:: 1 if first else -1]}, start={"amplitude_rad": 0.0})
-    slot = core.robot.faults if first else core.robot.second_faults
-    hot = []
-    for k in range(80):
-        moves = 0.6 * (-1) ** (k // 4) if other["kind"] == "weak" else 0.0
-        core.step(np.full(core.action.shape, moves))
-        hot.append(slot.memory[0, 4])
-    if other["kind"] == "weak":
-        assert min(hot) >= 0.0 and 0.04 < max(hot) <= 0.0625  # (0.05 / 0.2)^2
-    else:
-        assert min(hot[20:]) >= 0.0 and hot[-1] < 0.05
-
-
 def test_a_stalled_servo_switches_off_when_hot_and_comes_back_when_cool() -> None:
     """At twice the load that it bears, heat 4 (1 - exp(-t / tau)) is 1 at t = tau ln 4/3; it halves in tau ln 2."""
     events = [{"joint": 5, "kind": "overload", "strength": 0.5}, {"joint": 5, "kind": "locked"}]
@@ -147,24 +117,6 @@ def test_a_stalled_servo_switches_off_when_hot_and_comes_back_when_cool() -> Non
     again = HEATING_S * math.log((4.0 - COOL) / (4.0 - 1.0))
     assert changes[0] == pytest.approx(heats, abs=0.15)
     np.testing.assert_allclose(np.diff(changes)[:2], [cools, again], atol=0.15)
-
-
-@pytest.mark.parametrize("delay_s", [0.0, 0.3])
-def test_a_misread_and_silent_servo_is_the_same_in_both_orders_and_stays_at_its_command(delay_s: float) -> None:
-    late = {"randomisation": {"command_delay_s": {"low": delay_s, "high": delay_s}}} if delay_s else {}
-    truth = []
-    for kinds in (["silent", "misread"], ["misread", "silent"]):
-        events = [{"joint": 5, "kind": kind, "onset_s": 1.0, "strength": 0.3} for kind in kinds]
-        core = make(1, faults={"events": events}, start={"amplitude_rad": 0.0}, **late)
-        # Keys of random numbers belong to slots.
-        core.robot.second_faults.key[:] = core.robot.faults.key
-        angle = []
-        for k in range(150):
-            core.step(np.full(core.action.shape, 0.1 * (k < 3)))
-            angle.append(core.robot.joint_angle()[0, 4])
-        truth.append(angle)
-    np.testing.assert_array_equal(truth[0], truth[1])
-    assert 0.1 < np.abs(truth[0]).max() < 0.31
 
 
 def test_a_misread_joint_goes_where_its_servo_believes_to_be_right() -> None:
@@ -241,10 +193,3 @@ def test_a_joint_that_is_held_or_has_no_power_does_not_slip() -> None:
             core.step(np.zeros(core.action.shape))
             slip = (core.robot.joint_angle() - core.measurement.joint_angle)[0, 4]
             assert slip == pytest.approx(0.0 if k < 10 else min(SLIP_RAD_S * 0.2 * (k - 9), 0.35), abs=1e-9)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_robot_has_the_kinds_that_need_nothing(name: str) -> None:
-    core = make(2, robot=name, faults={"n_min": 3, "n_max": 3, "kinds": ["slipped", "misread", "silent"]})
-    assert np.isfinite(act(core, 5)).all()
-    assert (core.robot.faults.kind != HEALTHY).sum() == 6

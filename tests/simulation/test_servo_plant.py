@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from snake_gym.physics.faults import FREE, LOCKED
+from snake_gym.physics.faults import FREE
 from snake_gym.robot.presets import PRESETS
-from snake_gym.simulation.servo_plant import RobotPlant, self_overlap
+from snake_gym.simulation.servo_plant import RobotPlant
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 SPEC = PRESETS["resilient_servo"]
@@ -67,18 +67,6 @@ def test_without_torque_a_joint_is_free() -> None:
         direct.step(gait(k)[None])
         plant.advance(SPEC.control_dt_s, gait(k), ALL_ON, FULL, FAST)
     assert np.array_equal(direct.state.link_angle, behind.state.link_angle)
-
-
-def test_faults_of_the_robot_come_back_with_the_torque() -> None:
-    plant = make_plant()
-    robot = plant.robot
-    robot.faults.kind[0, 3] = LOCKED
-    robot.faults.onset_s[0, 3] = 1.5
-    plant.advance(0.2, gait(0), np.zeros(J, dtype=bool), FULL, FAST)
-    assert (robot.faults.kind == FREE).all()
-    plant.advance(0.2, gait(0), ALL_ON, FULL, FAST)
-    assert robot.faults.kind[0].tolist() == [0, 0, 0, LOCKED, 0, 0, 0, 0, 0]
-    assert robot.faults.onset_s[0, 3] == 1.5
 
 
 def test_limits_of_the_servos_are_limits_of_the_joints() -> None:
@@ -146,12 +134,3 @@ def test_a_chain_that_curls_up_runs_into_itself_and_can_be_uncurled_but_for_a_ja
     plant.jam(jammed, False)
     hold(plant, 0.0)
     assert plant.joint_angle()[jammed] == pytest.approx(0.0, abs=0.05)
-
-
-def test_links_pass_through_each_other_where_they_are_told_to() -> None:
-    plant = RobotPlant(SPEC)
-    plant.is_solid = False
-    hold(plant, 1.2)
-    assert not plant.blocked.any()
-    np.testing.assert_allclose(plant.joint_angle(), 1.2, atol=0.05)
-    assert self_overlap(SPEC, plant.robot.state.link_angle[0])[0] > 0.02

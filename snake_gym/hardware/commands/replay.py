@@ -20,9 +20,9 @@ from snake_gym.render.plots import draw_comparison
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import robot_note
 from snake_gym.simulation.identification import Identification
-from snake_gym.simulation.identification.resampling import resample
-from snake_gym.simulation.identification.robot_fit import identify_robot
-from snake_gym.simulation.identification.robot_replay import ReplayedRun, replay
+from snake_gym.simulation.identification.fit import identify_robot
+from snake_gym.simulation.identification.replay import ReplayedRun, replay
+from snake_gym.simulation.identification.run_log import resample
 
 _LATE = 1.5
 """Time between two bus cycles from which the second is late, in periods."""
@@ -34,7 +34,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-plot", action="store_true", help="no figures (PNG) next to the logs")
     parser.add_argument("--json", metavar="FILE", help="write the numbers as JSON")
     parser.add_argument("--identify", metavar="FILE", help="identify friction, servo gains and delay; write the robot")
-    parser.add_argument("--method", choices=["least_squares", "avs"], default="least_squares", help="%(default)s")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,8 +42,7 @@ def run(options: argparse.Namespace) -> int:
     records = [read_record(path) for path in options.log]
     for record in records:
         if record.spec.in_space:
-            name = record.spec.name
-            raise ConfigError(f"log {record.path} is of {name}, a spatial robot; replay is for planar robots")
+            raise ConfigError(f"log {record.path} is of {record.spec.name}, a spatial robot; expected a planar one")
     spec = records[0].spec if options.robot is None else load_robot(options.robot, "--robot")
     for record in records:
         note = robot_note(record.spec, spec, "logged")
@@ -54,8 +52,9 @@ def run(options: argparse.Namespace) -> int:
     if options.identify is not None:
         for path, log in zip(options.log, logs, strict=True):
             print(f"{path}, as given: {_sentence(replay(log, spec))}")
-        found = identify_robot(logs, spec, options.method, ", ".join(options.log))
-        lines, numbers["identified"], spec = [*_table(found), *describe_late(records)], found.as_dict(), found.spec
+        found = identify_robot(logs, spec, ", ".join(options.log))
+        lines, spec = ["identified:", *_table(found), *describe_late(records)], found.spec
+        numbers["identified"] = {"values": found.values, "relative_std": found.relative_std}
         write_atomic(options.identify, "".join(f"# {line.strip()}\n" for line in lines) + format_yaml(spec))
         print("\n".join([*lines, f"wrote {options.identify}"]))
     played = [replay(log, spec) for log in logs]
@@ -78,22 +77,16 @@ def _sentence(played: ReplayedRun) -> str:
 
 
 def _table(found: Identification) -> list[str]:
-    lines = [f"identified in {found.seconds:.0f} s:"]
-    for name, value in found.values.items():
-        spread = "" if found.relative_std is None else f"  +- {100 * found.relative_std[name]:.1f} %"
-        lines.append(f"  {name:24s} {value:10.4g}{spread}")
-    if math.isfinite(found.delay_std_s):
-        lines.append(f"  {'delay [ms]':24s} {1e3 * found.delay_s:10.4g}  +- {1e3 * found.delay_std_s:.1f} ms")
-    return lines
+    std = found.relative_std
+    return [f"  {name:24s} {value:10.4g}  +- {100 * std[name]:.1f} %" for name, value in found.values.items()]
 
 
 def describe_late(records: list[RunRecord]) -> list[str]:
     """Return a line on late bus cycles, if there are some."""
     gaps_s = np.concatenate([np.diff(record.cycle_s) for record in records])
     n_late = int((gaps_s > _LATE * np.median(gaps_s)).sum())
-    if not n_late:
-        return []
-    return [f"  {n_late} of {gaps_s.size} bus cycles came late: +- covers the noise of the fit, not a busy computer"]
+    line = f"  {n_late} of {gaps_s.size} bus cycles came late: +- covers the noise of the fit, not a busy computer"
+    return [line] if n_late else []
 
 
 def _plot(target: Path, record: RunRecord, one: ReplayedRun, name: str) -> None:

@@ -1,14 +1,15 @@
 """Replays logged runs with many candidate robots at once: every pair of candidate and log is one world of a batch.
 
-The commands of the log go through the robot's own servo model. irani2015 imposes the measured joint angles instead;
-that leaves no torque limit and no lag in the model, and needs encoders without gaps. Each log's own share of the torque
-holds in its worlds.
+The commands of the log go through the robot's own servo model, from where the robot was, never corrected. irani2015
+imposes the measured joint angles instead; that leaves no torque limit and no lag in the model, and needs encoders
+without gaps. Each log's own share of the torque holds in its worlds.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,11 @@ from snake_gym.simulation.identification.coefficients import Coefficient, with_v
 from snake_gym.simulation.identification.run_log import RunLog
 from snake_gym.simulation.robot_params import chain_params
 from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+STEP_S = 0.0025
+"""Longest physics step of the replay."""
+BACKLASH_STEP_S = 0.002
+"""Longest physics step with backlash; longer ones exaggerate it."""
 
 
 class Prediction(NamedTuple):
@@ -52,8 +58,6 @@ class Replay:
         self.logs = tuple(logs)
         self.coefficients = tuple(coefficients)
         self.spec = replace(spec, control_dt_s=logs[0].period_s)
-        self.n_simulations = 0
-        """Runs simulated so far: candidates times logs."""
         self._n_periods = max(log.n_periods for log in logs)
         starts = [log.start() for log in logs]
         self._joints = np.array([joints for joints, _, _ in starts])
@@ -65,31 +69,40 @@ class Replay:
 
     def predict(self, candidates: FloatArray) -> Prediction:
         """Replay every log with every candidate (K, number of coefficients)."""
-        n_candidates, n_logs, n_joints = candidates.shape[0], len(self.logs), self.spec.n_joints
-        n_worlds = n_candidates * n_logs
-        robot = self._robots(candidates)
-        joints, head_xy = np.tile(self._joints, (n_candidates, 1)), np.tile(self._head_xy, (n_candidates, 1))
-        robot.set_shape(joints, np.tile(self._head_angle, n_candidates), head_xy)
+        specs = [with_values(self.spec, self.coefficients, row) for row in candidates.tolist()]
+        shape = (len(specs), len(self.logs), self._n_periods + 1)
+        seen = Prediction(np.empty((*shape, 2)), np.empty(shape), np.empty((*shape, self.spec.n_joints)))
+        for delay_s in {spec.actuator.delay_s for spec in specs}:  # the worlds of a robot have one delay
+            members = [k for k, spec in enumerate(specs) if spec.actuator.delay_s == delay_s]
+            for values, played in zip(seen, self._play([specs[k] for k in members]), strict=True):
+                values[members] = played
+        return seen
+
+    def _play(self, specs: Sequence[RobotSpec]) -> Prediction:
+        """Replay every log with every robot of ``specs``, which have one delay."""
+        n_worlds = len(specs) * len(self.logs)
+        robot = self._robots(specs)
+        joints, head_xy = np.tile(self._joints, (len(specs), 1)), np.tile(self._head_xy, (len(specs), 1))
+        robot.set_shape(joints, np.tile(self._head_angle, len(specs)), head_xy)
         shape = (n_worlds, self._n_periods + 1)
-        seen = Prediction(np.empty((*shape, 2)), np.empty(shape), np.empty((*shape, n_joints)))
-        ends = np.tile([log.n_periods for log in self.logs], n_candidates)
+        seen = Prediction(np.empty((*shape, 2)), np.empty(shape), np.empty((*shape, self.spec.n_joints)))
+        ends = np.tile([log.n_periods for log in self.logs], len(specs))
         for k in range(self._n_periods + 1):
             seen.head_xy_m[:, k] = robot.state.head_xy
             seen.head_angle_rad[:, k] = robot.state.link_angle[:, -1]
             seen.joint_angle_rad[:, k] = robot.joint_angle()
             if k < self._n_periods:
                 running = k < ends
-                robot.step(np.tile(self._reference[k], (n_candidates, 1)), mask=None if running.all() else running)
-        self.n_simulations += n_worlds
-        return Prediction(*(values.reshape(n_candidates, n_logs, *values.shape[1:]) for values in seen))
+                robot.step(np.tile(self._reference[k], (len(specs), 1)), mask=None if running.all() else running)
+        return Prediction(*(values.reshape(len(specs), len(self.logs), *values.shape[1:]) for values in seen))
 
-    def _robots(self, candidates: FloatArray) -> SimulatedRobot:
-        """One robot for each pair of candidate and log, the logs of a candidate side by side."""
+    def _robots(self, specs: Sequence[RobotSpec]) -> SimulatedRobot:
+        """Return one robot for each pair of candidate and log, the logs of a candidate side by side."""
         n_logs = len(self.logs)
-        specs = [with_values(self.spec, self.coefficients, row) for row in candidates.tolist()]
         # The laws are those of a robot that has all that any candidate may have.
-        highest = with_values(self.spec, self.coefficients, [c.high for c in self.coefficients])
-        robot = SimulatedRobot(highest, len(specs) * n_logs)
+        highest = with_values(self.spec, self.coefficients, [one.high for one in self.coefficients])
+        actuator = replace(highest.actuator, delay_s=specs[0].actuator.delay_s)
+        robot = SimulatedRobot(replace(highest, actuator=actuator), len(specs) * n_logs)
         rows = [chain_params(spec, 1) for spec in specs]
         robot.use_parameters(
             ChainParams(*(np.repeat(np.concatenate(part), n_logs, axis=0) for part in zip(*rows, strict=True)))
@@ -103,14 +116,43 @@ class Replay:
         return robot
 
 
-def head_error(prediction: Prediction, logs: Sequence[RunLog]) -> FloatArray:
-    """irani2015, eq. 6: distance of the predicted from the measured last head position, as a share of the measured
-    displacement of the head: (K, L)."""
-    share = np.empty(prediction.head_xy_m.shape[:2])
-    for k, log in enumerate(logs):
-        last = int(np.flatnonzero(np.isfinite(log.head_xy_m).all(axis=1))[-1])
-        _, start_xy, _ = log.start()
-        travelled = float(np.hypot(*(log.head_xy_m[last] - start_xy)))
-        missed = prediction.head_xy_m[:, k, last] - log.head_xy_m[last]
-        share[:, k] = np.hypot(missed[:, 0], missed[:, 1]) / max(travelled, 1e-9)
-    return share
+@dataclass(frozen=True, eq=False)
+class ReplayedRun:
+    """A run as measured and as simulated, on the same grid: T + 1 samples, J joints."""
+
+    time_s: FloatArray
+    measured_joint: FloatArray
+    """(T + 1, J) [rad]; NaN where an encoder said nothing."""
+    simulated_joint: FloatArray
+    reference: FloatArray
+    """(T, J) [rad]."""
+    measured_xy: FloatArray
+    """(T + 1, 2) [m]; NaN without a pose."""
+    simulated_xy: FloatArray
+
+    def errors(self) -> dict[str, float]:
+        """Return the root mean square joint error [rad] and path error [m], its end, and the path's length [m]."""
+        away = np.hypot(*(self.simulated_xy - self.measured_xy).T)
+        seen = np.flatnonzero(np.isfinite(away))
+        return {
+            "joint_rms_rad": float(np.sqrt(np.nanmean((self.simulated_joint - self.measured_joint) ** 2))),
+            "path_rms_m": float(np.sqrt((away[seen] ** 2).mean())),
+            "path_end_m": float(away[seen[-1]]),
+            "path_length_m": float(np.hypot(*np.diff(self.measured_xy[seen], axis=0).T).sum()),
+        }
+
+
+def with_finer_step(spec: RobotSpec, period_s: float) -> RobotSpec:
+    """Return ``spec`` with the log's period as control step and a physics step of at most ``STEP_S`` in it."""
+    longest = BACKLASH_STEP_S if "backlash_rad" in spec.actuator.imperfections else STEP_S
+    steps = max(1, math.ceil(period_s / min(spec.step_s, longest) - 1e-9))
+    return replace(spec, control_dt_s=period_s, sim_dt_s=period_s / steps, integrator="implicit")
+
+
+def replay(log: RunLog, spec: RobotSpec) -> ReplayedRun:
+    """Play the log's references on ``spec``. Raises ConfigError where it has another number of joints."""
+    seen = Replay([log], with_finer_step(spec, log.period_s), ()).predict(np.empty((1, 0)))
+    return ReplayedRun(
+        log.period_s * np.arange(log.n_periods + 1, dtype=np.float64), log.joint_angle_rad, seen.joint_angle_rad[0, 0],
+        log.reference_rad, log.head_xy_m, seen.head_xy_m[0, 0],
+    )  # fmt: skip

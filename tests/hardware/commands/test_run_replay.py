@@ -21,10 +21,9 @@ from snake_gym.hardware.robot.run_config import RunConfig, plan_run
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.simulation.identification.fit import with_delay
-from snake_gym.simulation.identification.resampling import resample
-from snake_gym.simulation.identification.robot_fit import identify_robot
-from snake_gym.simulation.identification.robot_replay import replay
+from snake_gym.simulation.identification.fit import identify_robot
+from snake_gym.simulation.identification.replay import replay
+from snake_gym.simulation.identification.run_log import resample
 from snake_gym.spatial.spec import SpatialSpec
 
 ROOT = Path(__file__).parents[3]
@@ -51,7 +50,10 @@ def test_a_replay_of_the_right_robot_follows_it_closely(tmp_path: Path) -> None:
     record = read_record(record_run(tmp_path, STIFFER, 5.0))
     log = resample(record)
     assert log.period_s == 0.02
-    right, wrong = (replay(log, with_delay(spec, 0.004)).errors() for spec in (record.spec, RESILIENT_SERVO))
+    right, wrong = (
+        replay(log, replace(spec, actuator=replace(spec.actuator, delay_s=0.004))).errors()
+        for spec in (record.spec, RESILIENT_SERVO)
+    )
     assert right["joint_rms_rad"] < 2e-3
     assert right["path_rms_m"] < 5e-3
     assert right["path_length_m"] > 0.5
@@ -119,13 +121,14 @@ def test_the_page_s_steps_find_the_robot_of_each_configuration(
     words = ["--robot", str(tmp_path / "nominal.yaml"), "--identify", str(tmp_path / "mine.yaml")]
     assert main(["replay", *logs, *words, "--json", str(tmp_path / "found.json")]) == 0
     out = capsys.readouterr().out
-    assert "kp" in out and "delay [ms]" in out and f"wrote {tmp_path}/mine.yaml" in out
+    assert "kp" in out and "delay_s" in out and f"wrote {tmp_path}/mine.yaml" in out
     assert all(Path(log).with_suffix(".png").read_bytes()[:4] == b"\x89PNG" for log in logs)
     assert load_robot(tmp_path / "mine.yaml").actuator.torque_limit_nm == nominal.actuator.torque_limit_nm
     found: dict[str, Any] = json.loads((tmp_path / "found.json").read_text())["identified"]
     truth = varied["friction"] | varied["actuator"]
-    assert found["values"].keys() == truth.keys()
+    assert found["values"].keys() == {*truth, "delay_s"}
     for one, value in truth.items():
         off = abs(found["values"][one] / value - 1.0)
         assert off <= max(0.05, found["relative_std"][one]), one
-    assert found["delay_s"] == pytest.approx(0.01 + bus_s, abs=max(0.003, found["delay_std_s"]))
+    delay_s = found["values"]["delay_s"]
+    assert delay_s == pytest.approx(0.01 + bus_s, abs=max(0.003, delay_s * found["relative_std"]["delay_s"]))
