@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.benchmark.report import best_classical, interval_of, score
+from snake_gym.benchmark.report import best_classical, interval_of
 from snake_gym.benchmark.runner import Episodes, roll
 from snake_gym.benchmark.scenarios import Entrant, Scenarios
 from snake_gym.envs.recording import Recorder, Recording
@@ -115,7 +115,7 @@ def contestants(results: Sequence[Episodes]) -> list[Episodes]:
     best = best_classical(results)
     if learned and best is not None:
         return [learned[0], best]
-    return sorted(results, key=lambda episodes: -float(score(episodes).mean()))[:2]
+    return sorted(results, key=lambda episodes: -episodes.plays(episodes.score).mean())[:2]
 
 
 def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:

@@ -6,9 +6,8 @@ World i of every policy has seed ``seed + i``, so that row i of any two policies
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from gymnasium.spaces import Box
@@ -16,6 +15,7 @@ from gymnasium.vector import AutoresetMode
 from pydantic import Field
 
 from snake_gym.benchmark.own_policy import OwnPolicy
+from snake_gym.benchmark.policies import TrainedPolicy
 from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
@@ -25,7 +25,6 @@ from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeEnv, SnakeVectorEnv
 from snake_gym.envs.observation_columns import check_columns
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
-from snake_gym.interface.policy_file import FilePolicy
 from snake_gym.plugins import choose_registered
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import robot_note
@@ -34,7 +33,6 @@ from snake_gym.tasks.task_settings import build_env, laid_over, scenario_setting
 
 EntrantKind = Literal["learned", "classical", "oracle", "reference"]
 """Kinds of entrants. Regret is measured to oracles, and nothing to references."""
-TrainedPolicy = FilePolicy | OwnPolicy
 ORACLES = {"oracle": True, "oracle_next": False}
 """Names of oracles (``oracle``), and whether they know the targets to come."""
 MOST_EPISODES, MOST_RESAMPLES = 100_000, 1_000_000
@@ -52,10 +50,6 @@ class Variant(Settings):
     """Show it which joints are failed."""
     dither_rad: Share = 0.0
     """Standard deviation of white noise on its joint references [rad]."""
-
-    def check(self) -> None:
-        if self.gaits and self.dither_rad > 0.0:
-            raise ValueError("gaits goes with controller and reveal alone; leave dither_rad out")
 
 
 class BenchmarkConfig(Settings):
@@ -97,11 +91,6 @@ class BenchmarkConfig(Settings):
         find_task(self.env_id)
         if self.seed + self.episodes > 2**31:
             raise ValueError(f"seed is {self.seed}; expected seed + episodes <= 2^31")
-        for name in self.variants.keys() & ORACLES:
-            raise ValueError(f"variants.{name} has the name of an oracle; expected another, such as 'knows the faults'")
-        for key, instead in (("robot", "robot"), ("action", "action, controllers and policies")):
-            if key in self.env:
-                raise ValueError(f"env.{key} is not set here; it follows from {instead}")
 
 
 @dataclass(frozen=True)
@@ -121,8 +110,6 @@ class Entrant:
     training: int = 0
     """Number of the training, from 0 on, among those of one recipe, which are entrants of one name."""
     training_name: str = ""
-    is_kept: bool = True
-    """False: ``identity`` does not tell whether it would act differently, so it is played again in each run."""
 
 
 @dataclass(frozen=True)
@@ -141,16 +128,6 @@ class Scenarios:
         settings["action"] = to_dict(entrant.env_settings.get("action", {}))  # replaces, never mixes, action spaces
         config = build(find_task(self.env_id), settings, f"{entrant.name}: env")
         return SnakeVectorEnv(self.env_id, n_worlds or self.episodes, AutoresetMode.DISABLED, config=config)
-
-    def identity(self) -> dict[str, Any]:
-        """Return plain data that changes whenever a scenario would."""
-        settings = to_dict(self.env)
-        for irrelevant in ("action", "n_threads"):
-            settings.pop(irrelevant, None)
-        return {
-            "env_id": self.env_id, "env": settings, "robot": to_dict(self.spec), "seed": self.seed,
-            "episodes": self.episodes,
-        }  # fmt: skip
 
     def title(self) -> str:
         """Return their number and length for people."""
@@ -184,10 +161,8 @@ def make_scenarios(config: BenchmarkConfig) -> Scenarios:
     return Scenarios(env, spec, config.seed, config.episodes, config.env_id)
 
 
-def classical_entrant(entry: str, config: BenchmarkConfig, called: str | None = None) -> Entrant:
+def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
     """Return a classical controller: a kind, with the parameters that were tuned for the robot, or ``name=file``.
-
-    With ``called``, that is its name and ``entry`` a kind or a file.
 
     A gait that was tuned on another robot or in other scenarios than those of ``config`` gets a note. Raises
     ConfigError for an unknown kind, missing tuned parameters, or a file of something else.
@@ -195,44 +170,19 @@ def classical_entrant(entry: str, config: BenchmarkConfig, called: str | None = 
     scenarios = make_scenarios(config)
     spec, env = scenarios.spec, scenarios.env
     name, given, file = entry.partition("=")
-    if called is not None and entry.endswith((".yaml", ".yml")):
-        name, given, file = called, "=", entry
-    if given:
-        path = Path(file)
-    else:
+    if not given:
         kind = choose_registered(name, CONTROLLERS, "controller")
-        path = find_tuned(kind, spec, tune_options(env.robot, config.env_id, env))
-    name = called or name
-    settings = resolve_controller({"file": str(path)}, name, spec)
-    make_controller(settings, spec, where=str(path))  # says now whether it fits the robot
-
-    env_settings = {"action": controller_action(settings)}
-    identity = {"controller": settings}
-    notes = tuning_notes(tuning_of({"file": str(path)}, spec), spec, config.env_id, env)
-    return Entrant(name, "classical", env_settings, zero_residual, identity, notes)
+        file = str(find_tuned(kind, spec, tune_options(env.robot, config.env_id, env)))
+    settings = resolve_controller({"file": file}, name, spec)
+    make_controller(settings, spec, where=file)  # says now whether it fits the robot
+    notes = tuning_notes(tuning_of({"file": file}, spec), spec, config.env_id, env)
+    action = {"action": controller_action(settings)}
+    return Entrant(name, "classical", action, zero_residual, {"controller": settings}, notes)
 
 
 def zero_residual(env: SnakeVectorEnv) -> Policy:
     """Return the policy that leaves all to the controller underneath."""
     return ZeroResidual(env.core.decoder.size)
-
-
-def named_policies(given: Sequence[str]) -> dict[str, str]:
-    """Return paths by name for texts ``NAME=PATH``, or a path alone, which is named after its last part.
-
-    Raises ConfigError for an empty part, or a repeated name.
-    """
-    policies: dict[str, str] = {}
-    for text in given:
-        name, equals, path = text.partition("=")
-        if not equals:
-            name, path = Path(text).stem, text
-        if not name or not path:
-            raise ConfigError(f"--policy is {text!r}; expected NAME=PATH")
-        if name in policies:
-            raise ConfigError(f"--policy: two policies are called {name!r}; give one of them another name, NAME=PATH")
-        policies[name] = path
-    return policies
 
 
 def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> Entrant:
@@ -242,10 +192,10 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     Another robot, scale or kind of scenario than in its training gets a note. One that does not say where it was
     trained plays in the env of the scenarios, with its action space.
     """
-    if policy.env_id is None or policy.env_config is None:
-        task, settings = None, {"action": to_dict(scenarios.env.action)}
-    else:
-        task, settings = find_task(policy.env_id, f"policy {name}: env_id"), policy_settings(policy.env_config)
+    trained_in, settings = policy.env_config, {"action": to_dict(scenarios.env.action)}
+    if trained_in is not None:
+        task = find_task(str(policy.env_id), f"policy {name}: env_id")
+        settings = policy_settings(trained_in)
     for group in ("course", "follow"):
         if not hasattr(scenarios.env, group):  # another task, which does not show this
             settings.pop(group, None)
@@ -255,8 +205,7 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     assert isinstance(spaces[1], Box)
     if isinstance(policy, OwnPolicy):
         policy = policy.in_env(lambda: SnakeEnv(scenarios.env_id, config=core.config), spaces[1])
-        identity, kept = {"policy": policy.digest}, policy.digest is not None
-        entrant = replace(entrant, identity=identity, is_kept=kept)
+        entrant = replace(entrant, identity={"policy": policy.digest})
     for what, own_space, here_space in zip(
         ("observations", "actions"), (policy.observation_space, policy.action_space), spaces, strict=True
     ):
@@ -265,19 +214,18 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
                 f"policy {name} has {own_space.shape} {what}, these scenarios on robot {scenarios.spec.name} have "
                 f"{here_space.shape}; it was trained for another robot or env than {scenarios.env_id}"
             )
-    box = policy.action_space
-    if box is not None and (box.low.min(), box.high.max()) != (-1.0, 1.0):
-        note = f"its actions are in [{box.low.min():g}, {box.high.max():g}]; here they are clipped to [-1, 1]"
-        entrant = replace(entrant, notes=(*entrant.notes, note))
-    if task is None or policy.env_id is None or policy.env_config is None:
-        return entrant
-    own, here = layout_in(policy.env_id, policy.env_config), core.layout
-    if own is None:
-        return replace(entrant, notes=(*entrant.notes, "the env it was trained in is not known to this version"))
-    if (fault := column_fault(own, here)) is not None:
-        raise ConfigError(f"policy {name} was trained on other observations: {fault}")
-    others = env_note(policy.env_id, build(task, policy.env_config), scenarios.env_id, core.config)
-    notes = (*entrant.notes, robot_note(own.spec, here.spec), others)
+    notes: list[str | None] = []
+    if (box := policy.action_space) is not None and (box.low.min(), box.high.max()) != (-1.0, 1.0):
+        notes.append(f"its actions are in [{box.low.min():g}, {box.high.max():g}]; here they are clipped to [-1, 1]")
+    if trained_in is not None:
+        own, here = layout_in(str(policy.env_id), trained_in), core.layout
+        if own is None:
+            notes.append("the env it was trained in is not known to this version")
+        elif (fault := column_fault(own, here)) is not None:
+            raise ConfigError(f"policy {name} was trained on other observations: {fault}")
+        else:
+            notes.append(robot_note(own.spec, here.spec))
+            notes.append(env_note(str(policy.env_id), build(task, trained_in), scenarios.env_id, core.config))
     return replace(entrant, notes=tuple(note for note in notes if note is not None))
 
 

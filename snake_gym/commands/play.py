@@ -23,7 +23,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from snake_gym.benchmark.evaluate import load_policy
+from snake_gym.benchmark.policies import load_policy
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, classical_entrant, learned_entrant, make_scenarios
 from snake_gym.commands.env_options import env_parser, read_env
 from snake_gym.commands.keys import Key, key_table, panel, press

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from snake_gym.benchmark import evaluate
-from snake_gym.benchmark.trainings import training_names, training_paths
+from snake_gym.benchmark.policies import training_names, training_paths
 from snake_gym.config import load_yaml
 from tests.agents.runs import untrained
 
