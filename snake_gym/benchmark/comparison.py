@@ -44,17 +44,15 @@ def compare(
     if not names:
         raise ConfigError("there is nothing to compare; give at least one policy or controller")
     members = [(entrant.name, entrant.training) for entrant in entrants]
-    for name, training in members:
-        if members.count((name, training)) > 1:
-            raise ConfigError(f"two policies are called {name!r}; give one of them another name with NAME=PATH")
+    for name in (name for name, training in members if members.count((name, training)) > 1):
+        raise ConfigError(f"two policies are called {name!r}; give one of them another name with NAME=PATH")
     for reference in config.references:
         choose(reference, names, "references")
     if pictures:
         require("a comparison with pictures (--no-pictures: without)", "matplotlib", "PIL", "pygame")
     make_folder(out)
-    seeds = seed_note(config.seed, config.episodes)
-    coarse = scenarios.spec.step_note()
-    notes = [note for note in (seeds, coarse, *entrant_notes(entrants)) if note is not None]
+    general = seed_note(config.seed, config.episodes), scenarios.spec.step_note()
+    notes = [*(note for note in general if note is not None), *entrant_notes(entrants)]
     results = play_all(entrants, scenarios, progress)
     weight_n = float(scenarios.spec.links("link_mass_kg").sum() * GRAVITY_M_S2)
     summary = {
@@ -64,15 +62,15 @@ def compare(
         "config": {**to_dict(config), "env": to_dict(scenarios.env)},
         "versions": {"snake_gym": snake_gym.__version__, **versions(_PACKAGES)},
     }
-    trainings = [[entrant for entrant in entrants if entrant.name == name] for name in names]
-    for (entrant, *others), episodes in zip(trainings, results, strict=True):
-        identity = to_dict(entrant.identity)
-        if others:
-            identity = {"policy": [each.identity.get("policy") for each in (entrant, *others)]}
-            identity["training_names"] = [each.training_name for each in (entrant, *others)]
-        summary["policies"][entrant.name] |= identity
+    for name, episodes in zip(names, results, strict=True):
+        trainings = [entrant for entrant in entrants if entrant.name == name]
+        identity = to_dict(trainings[0].identity)
+        if len(trainings) > 1:
+            identity = {"policy": [each.identity.get("policy") for each in trainings]}
+            identity["training_names"] = [each.training_name for each in trainings]
+        summary["policies"][name] |= identity
         if (still := int(episodes.columns["stood_still"].sum())) > 0:
-            notes.append(f"{entrant.name}: {still} solutions of physics steps did not settle; the robots stood still")
+            notes.append(f"{name}: {still} solutions of physics steps did not settle; the robots stood still")
     write_atomic(out / "episodes.csv", rows_csv(results))
     write_atomic(out / "results.json", to_json(summary))
     dump_yaml(config, out / "config.yaml")

@@ -19,9 +19,17 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from snake_gym.benchmark.distribution import compare_scores, number, spread
 from snake_gym.benchmark.runner import INFO_COLUMNS, Episodes
-from snake_gym.benchmark.statistics import Interval, interval, mean_interval, ratio_interval, share_interval
+from snake_gym.benchmark.statistics import (
+    Interval,
+    compare_scores,
+    interval,
+    mean_interval,
+    number,
+    ratio_interval,
+    share_interval,
+    spread,
+)
 from snake_gym.robot.spec import FloatArray
 
 ROW_COLUMNS = (

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
-from pydantic import Field
 
 from snake_gym.benchmark.own_policy import OwnPolicy
 from snake_gym.benchmark.policies import TrainedPolicy
 from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
-from snake_gym.config.settings import Count, Share
+from snake_gym.config.settings import Count, PositiveCount, Share
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeEnv, SnakeVectorEnv
@@ -35,8 +34,6 @@ EntrantKind = Literal["learned", "classical", "oracle", "reference"]
 """Kinds of entrants. Regret is measured to oracles, and nothing to references."""
 ORACLES = {"oracle": True, "oracle_next": False}
 """Names of oracles (``oracle``), and whether they know the targets to come."""
-MOST_EPISODES, MOST_RESAMPLES = 100_000, 1_000_000
-"""Largest settings. All episodes are played at once, and a world takes about 10 kB."""
 
 
 class Variant(Settings):
@@ -62,8 +59,8 @@ class BenchmarkConfig(Settings):
     """Registered name of the environment of the scenarios."""
     robot: str | dict[str, Any] | None = None
     """Preset name, path of a robot's YAML file, or its settings; None: that of env_file, or resilient_servo."""
-    episodes: Annotated[int, Field(ge=1, le=MOST_EPISODES)] = 512
-    """Number of scenarios that each policy plays, one episode each."""
+    episodes: PositiveCount = 512
+    """Number of scenarios, all played at once (10 kB each), one episode of each policy."""
     seed: Count = BENCHMARK.first
     """Seed of the first scenario; ``seed_ranges`` lists the seeds of training and tuning."""
     env_file: str | None = None
@@ -80,7 +77,7 @@ class BenchmarkConfig(Settings):
     """Further rows, by name: {told: {controller: fault_aware, reveal: true}}."""
     action: dict[str, Any] | None = None
     """Action space of policies that do not say in which env they were trained; None: that of env_file."""
-    resamples: Annotated[int, Field(ge=100, le=MOST_RESAMPLES)] = 10_000
+    resamples: PositiveCount = 10_000
     """Number of bootstrap resamples."""
     references: tuple[str, ...] = ()
     """Names of entrants that every other one is compared with, as with the best classical one."""

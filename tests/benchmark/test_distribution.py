@@ -9,9 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.benchmark.distribution import compare_scores, iqm, spread, worst_tenth
 from snake_gym.benchmark.report import summarise, tables
-from snake_gym.benchmark.statistics import interval, mean_interval, value_interval
+from snake_gym.benchmark.statistics import (
+    compare_scores,
+    interval,
+    iqm,
+    mean_interval,
+    spread,
+    value_interval,
+    worst_tenth,
+)
 from tests.benchmark.test_report import episodes
 
 RNG = np.random.default_rng(3)

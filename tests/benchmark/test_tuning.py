@@ -94,7 +94,6 @@ def test_a_generation_moves_to_its_elite_by_the_weights_of_the_method(monkeypatc
     shares = np.clip(0.5 + 0.3 * noise, 0.0, 1.0)
     np.testing.assert_allclose(played[0][0], shares)
     elite = shares[np.argsort(np.abs(shares - 0.6).sum(axis=1))[:3]]
-    np.testing.assert_allclose(tuned.scores[0], -np.sort(np.abs(shares - 0.6).sum(axis=1))[:3].mean())
     np.testing.assert_allclose(tuned.trail[0], 0.7 * elite.mean(axis=0) + 0.3 * 0.5)
     deviation = np.maximum(0.7 * elite.std(axis=0) + 0.3 * 0.3, 0.02)
     noise = np.random.default_rng([1, 1]).standard_normal((12, len(tuned.space)))
