@@ -18,7 +18,9 @@ class Key(NamedTuple):
 
 
 def press(keys: Sequence[Key], owner: Any, name: str) -> None:
-    """Do what the key called ``name`` does, if any."""
+    """Do what the key called ``name`` does, if any; H shows or hides the panel of the owner's window."""
+    owner.window.message = ""
+    owner.window.helping ^= name == "h"
     for key in keys:
         if name in key.names:
             key.act(owner, name)
@@ -26,7 +28,7 @@ def press(keys: Sequence[Key], owner: Any, name: str) -> None:
 
 def panel(keys: Sequence[Key], others: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return keys and ``others``, such as mouse buttons, with what they do."""
-    return [*((key.label, key.meaning) for key in keys), *others]
+    return [*((key.label, key.meaning) for key in keys), ("H", "show the keys, or hide them"), *others]
 
 
 def key_table(rows: Sequence[tuple[str, str]]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -61,9 +62,8 @@ class FrameRenderer:
 
     Args:
         spec: robot, for the link lengths.
-        mode: "rgb_array" returns frames; "human" shows them in a window as well.
+        mode: "rgb_array" returns frames; "human" shows them in a window as well, in real time.
         size: width and height of a frame [pixel].
-        fps: frame rate of "human"; None: real time, one frame per control step.
         head_colour: "#RRGGBB" of the head and the trail.
 
     Raises:
@@ -72,11 +72,11 @@ class FrameRenderer:
 
     def __init__(
         self, spec: ChainSpec, mode: RenderMode = "rgb_array", size: tuple[int, int] = (640, 480),
-        fps: float | None = None, head_colour: str = palette.BLUE,
+        head_colour: str = palette.BLUE,
     ) -> None:  # fmt: skip
         self.size = size
         self._pygame = load_pygame()
-        self._fps = fps if fps is not None else 1.0 / spec.control_dt_s
+        self._fps = 1.0 / spec.control_dt_s
         self._head_colour = head_colour
         self._fault_colours = palette.fault_colours()
         self._body_m = _BODY_WIDTH * 2.0 * float(spec.links("link_half_length_m").mean())
@@ -211,7 +211,7 @@ class WorldView:
         self._core = core
         self._world = world
         self._renderer = FrameRenderer(core.spec, mode)
-        self._trail: list[NDArray[np.float64]] = []
+        self._trail: deque[FloatArray] = deque(maxlen=_TRAIL_POINTS)
         self._time_s = -1.0
 
     def draw(self) -> NDArray[np.uint8]:
@@ -223,7 +223,7 @@ class WorldView:
             self._trail.clear()
             self._renderer.camera.cut()
         if time_s != self._time_s:
-            self._trail = [*self._trail[1 - _TRAIL_POINTS :], point.copy()]
+            self._trail.append(point.copy())
         self._time_s = time_s
         failed = np.count_nonzero(core.robot.acting_kind()[world])
         text = [f"{time_s:.1f} s", progress_text(core, world), f"failed joints {failed}"]

@@ -35,11 +35,9 @@ class Helm:
         """Ask for no steering."""
         self.steering = 0.0
 
-    def choose(self, number: int) -> bool:
-        """Ask for a gait by its number, from 1. Return whether there is one."""
-        if 1 <= number <= len(self.names):
-            self.gait = number - 1
-        return 1 <= number <= len(self.names)
+    def choose(self, number: int) -> None:
+        """Ask for a gait by its number, from 1; beyond the last one, for that."""
+        self.gait = min(number, len(self.names)) - 1
 
     def next_gait(self) -> None:
         """Ask for the next gait."""

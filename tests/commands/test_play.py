@@ -144,23 +144,6 @@ def test_dragging_moves_the_target_and_the_picture_of_it(play: Any) -> None:
     assert not player.window.camera.fixed
 
 
-def test_arrows_turn_the_target_of_a_controller_and_the_controller_follows(play: Any) -> None:
-    one, other = play(controller="cc"), play(controller="cc")
-    here = one.core.point_xy[0]
-
-    def bearing(player: Player) -> float:
-        gap = player.core.goal.target_xy_w[0] - here
-        return float(np.arctan2(gap[1], gap[0]))
-
-    before = bearing(one)
-    one.press("space", "left", "left")
-    assert np.mod(bearing(one) - before, 2 * np.pi) == pytest.approx(np.radians(20.0))
-    one.press("space")
-    one.wait(60)
-    other.wait(61)
-    assert (one.core.robot.state.link_angle != other.core.robot.state.link_angle).any()
-
-
 def test_arrows_drive_and_g_changes_the_gait_without_a_jump(play: Any) -> None:
     player = play()
     target, core = player.core.goal.target_xy_w.copy(), player.core
@@ -241,7 +224,7 @@ def test_every_task_is_played_and_what_cannot_be_moved_is_said(play: Any, name: 
     player = play(f"SnakeGym/{name}-v0")
     player.wait(9)
     player.mouse(player.pygame.MOUSEBUTTONDOWN, button=1, pos=(300, 300))
-    assert (player.session.message == "") == (name == "Velocity")
+    assert (player.window.message == "") == (name == "Velocity")
 
 
 def test_no_key_does_two_things_and_the_page_has_the_table() -> None:

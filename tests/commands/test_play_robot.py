@@ -120,7 +120,7 @@ def test_a_window_that_loses_the_focus_makes_the_robot_stand(person: Any, tmp_pa
     paces: list[tuple[float, str]] = []
 
     def look(_: Any) -> None:
-        paces.append((seen[0].helm.pace, seen[0].message))
+        paces.append((seen[0].helm.pace, seen[0].window.message))
 
     seen = person([(1, press("up", "up")), (4, look), (5, post("WINDOWFOCUSLOST")), (7, look), (8, press("escape"))])
     assert main(["cc", "--latch", str(tmp_path / "estop"), "--log", "none"]) == 0
