@@ -424,7 +424,7 @@ def section(path: Path) -> str:
         for name, policy in ranked
         if len(policy["seed_means"]) > 1
     ]
-    parts += [lead(name, policy, found) for name, policy in ranked if policy.get("lead_ci95")]
+    parts += [lead(name, policy, found) for name, policy in ranked if "ratio" in policy]
     parts += regrets(path, about, results, [name for name, _ in ranked])
     titles = {"by_faults": "faults", "by_kind": "all faults", "by_joint": "the one joint"}
     for group, title in titles.items():
@@ -474,8 +474,9 @@ def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     scale, spec, unit = (100.0, "+.1f", " percentage points of success")
     if found["score"] != "is_success":
         scale, spec, unit = 1.0, "+.2f", " m" if found["score"] == "progress_m" else f" of {found['score']}"
-    bounds = show_bounds([scale * bound for bound in policy["lead_ci95"]], spec)
-    return f"Lead of {name} over {found['best_classical']}: {scale * policy['lead']:{spec}} {bounds}{unit}."
+    compared = policy["against"][found["best_classical"]]
+    bounds = show_bounds([scale * bound for bound in compared["lead_ci95"]], spec)
+    return f"Lead of {name} over {found['best_classical']}: {scale * compared['lead']:{spec}} {bounds}{unit}."
 
 
 def folded_text(episodes: Episodes) -> str:

@@ -37,8 +37,6 @@ ROW_COLUMNS = (
     *(name for name in INFO_COLUMNS if name != "n_faults"), "return",
 )  # fmt: skip
 """Columns of the rows, if the env reports them; ``training`` follows if a policy has several."""
-_COMPARED = ("ratio", "ratio_ci95", "ahead", "behind", "lead", "lead_ci95")
-"""Comparisons of a learned policy with the best classical one."""
 
 
 def summarise(
@@ -68,11 +66,8 @@ def summarise(
         policy["against"] = {
             other: compare_scores(own, scores[other], resamples) for other in compared if other != name
         }
-        if episodes.kind == "learned":
-            policy |= dict.fromkeys(_COMPARED)
-            if best is not None and np.isfinite(own).all():
-                policy |= {key: policy["against"][best.name][key] for key in ("lead", "lead_ci95")}
-                policy |= _against_best(own, scores[best.name].mean(axis=0), rivals, resamples)
+        if episodes.kind == "learned" and best is not None and np.isfinite(own).all():
+            policy |= _against_best(own, scores[best.name].mean(axis=0), rivals, resamples)
         if any(float(each.mean()) > 0.0 for each in oracles):
             policy["regret"], policy["regret_ci95"] = regret(own, np.stack(oracles), resamples)
         policies[name] = policy
@@ -283,7 +278,7 @@ def _table(title: str, columns: Sequence[str]) -> Table:
     made = Table(title=Text(title), title_justify="left", title_style="", box=SIMPLE_HEAD, header_style="bold")
     made.add_column("policy", overflow="fold")
     for column in columns:
-        made.add_column(column, justify="right", no_wrap=True)
+        made.add_column(Text(column), justify="right", no_wrap=True)
     return made
 
 

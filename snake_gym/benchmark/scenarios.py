@@ -15,13 +15,14 @@ from gymnasium.vector import AutoresetMode
 
 from snake_gym.benchmark.own_policy import OwnPolicy
 from snake_gym.benchmark.policies import TrainedPolicy
-from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, tune_options, tuning_notes
+from snake_gym.benchmark.policy_fit import column_fault, env_note, tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
 from snake_gym.config.settings import Count, PositiveCount, Share
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeEnv, SnakeVectorEnv
+from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.observation_columns import check_columns
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.plugins import choose_registered
@@ -189,10 +190,11 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     Another robot, scale or kind of scenario than in its training gets a note. One that does not say where it was
     trained plays in the env of the scenarios, with its action space.
     """
-    trained_in, settings = policy.env_config, {"action": to_dict(scenarios.env.action)}
-    if trained_in is not None:
-        task = find_task(str(policy.env_id), f"policy {name}: env_id")
-        settings = policy_settings(trained_in)
+    trained_in, settings = None, {"action": to_dict(scenarios.env.action)}
+    if policy.env_id is not None:
+        task = find_task(policy.env_id, f"policy {name}: env_id")
+        trained_in = build(task, policy.env_config or {}, f"policy {name}: env")
+        settings = policy_settings(policy.env_config or {})
     for group in ("course", "follow"):
         if not hasattr(scenarios.env, group):  # another task, which does not show this
             settings.pop(group, None)
@@ -215,14 +217,11 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     if (box := policy.action_space) is not None and (box.low.min(), box.high.max()) != (-1.0, 1.0):
         notes.append(f"its actions are in [{box.low.min():g}, {box.high.max():g}]; here they are clipped to [-1, 1]")
     if trained_in is not None:
-        own, here = layout_in(str(policy.env_id), trained_in), core.layout
-        if own is None:
-            notes.append("the env it was trained in is not known to this version")
-        elif (fault := column_fault(own, here)) is not None:
+        own = SnakeCore(trained_in, 1).layout
+        if (fault := column_fault(own, core.layout)) is not None:
             raise ConfigError(f"policy {name} was trained on other observations: {fault}")
-        else:
-            notes.append(robot_note(own.spec, here.spec))
-            notes.append(env_note(str(policy.env_id), build(task, trained_in), scenarios.env_id, core.config))
+        notes.append(robot_note(own.spec, core.spec))
+        notes.append(env_note(str(policy.env_id), trained_in, scenarios.env_id, core.config))
     return replace(entrant, notes=tuple(note for note in notes if note is not None))
 
 

@@ -141,7 +141,7 @@ def test_the_tables_fit_a_terminal_and_hold_every_policy() -> None:
     text = console.export_text()
     console.file.close()
     assert "…" not in text
-    for name in ("ppo", "sjc", "cc", "cp[g]", "progress [m]", "folded", " 1.2% ", "J/m", "episodes"):
+    for name in ("ppo", "sjc", "cc", "cp[g]", "progress [m] (95 %)", "folded", " 1.2% ", "J/m", "episodes"):
         assert name in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
 
