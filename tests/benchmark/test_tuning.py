@@ -107,31 +107,20 @@ def test_a_generation_moves_to_its_elite_by_the_weights_of_the_method(monkeypatc
 
 # --- what is maximised ------------------------------------------------------------------------------------------------
 
-LIMIT = 60.0
-
-
-def infos(success: list[bool], goal_s: list[float], share: list[float]) -> dict[str, Any]:
-    return {
-        "is_success": np.array(success), "time_to_goal_s": np.where(success, goal_s, np.inf),
-        "episode_time_s": np.where(success, goal_s, LIMIT), "progress_m": 4.0 * np.array(share),
-        "route_m": np.full(len(success), 4.0),
-    }  # fmt: skip
-
 
 def test_success_comes_first_then_the_time_then_the_way() -> None:
-    worth = objective(
-        infos([True, True, False, False, False], [20.0, 50.0, 60.0, 60.0, 60.0], [1.0, 1.0, 0.9, 0.2, -1.0]),
-        "is_success", LIMIT,
-    )  # fmt: skip
-    assert (np.diff(worth) < 0.0).all()
-    assert score_of(worth, "is_success") == {"mean": 0.4, "ci95": [0.1176, 0.7693], "episodes": 5}  # Wilson
+    def worth(success: list[bool], goal_s: list[float], share: list[float]) -> np.ndarray:
+        time_s = np.where(success, goal_s, 60.0)
+        infos = {"is_success": np.array(success), "time_to_goal_s": time_s, "episode_time_s": time_s}
+        way = {"progress_m": 4.0 * np.array(share), "route_m": np.full(len(success), 4.0)}
+        return objective({**infos, **way}, "is_success", 60.0)
 
-
-def test_no_time_makes_up_for_one_success_in_the_largest_search() -> None:
-    n = 100_000
-    fast = objective(infos([True] * (n - 1) + [False], [1e-3] * n, [1.0] * n), "is_success", LIMIT)
-    slow = objective(infos([True] * n, [LIMIT] * n, [1.0] * n), "is_success", LIMIT)
-    assert slow.mean() > fast.mean()
+    ranked = worth([True, True, False, False, False], [20.0, 50.0, 60.0, 60.0, 60.0], [1.0, 1.0, 0.9, 0.2, -1.0])
+    assert (np.diff(ranked) < 0.0).all()
+    assert score_of(ranked, "is_success") == {"mean": 0.4, "ci95": [0.1176, 0.7693], "episodes": 5}  # Wilson
+    n = 100_000  # in the largest search, no time makes up for one success
+    fast = worth([True] * (n - 1) + [False], [1e-3] * n, [1.0] * n)
+    assert worth([True] * n, [60.0] * n, [1.0] * n).mean() > fast.mean()
 
 
 def test_a_search_in_the_field_maximises_success() -> None:
@@ -185,29 +174,21 @@ def test_the_search_spaces_are_those_of_the_shipped_gaits() -> None:
     assert n_tuned > 40
 
 
-def test_of_several_seeds_the_one_that_is_best_where_all_play_the_same_is_kept(
-    tmp_path: Path,
-) -> None:
+def test_of_several_seeds_the_one_that_is_best_where_all_play_the_same_is_kept(tmp_path: Path) -> None:
     """The means of all are those of the gaits alone, played by the benchmark's own code."""
-    out, arguments = tmp_path / "sjc.yaml", ["--robot", "resilient_servo", "--controller", "sjc", *FAST]
-    arguments += ["--set", "env.time_limit_s=4", "--set", "n_threads=1", "--out", str(out)]
-    assert main([*arguments, "--seeds", "0,3"]) == 0
-    found = load_yaml(out)
-    assert found["tuning"]["command"].endswith("--seeds 0,3")
-    told = found["tuning"]["of_seeds"]
-    first = SEED_BASE + 3 * 1_000_000 + 850_000
-    assert told["seeds"] == [first, first + 15]
-    means = {}
+    arguments = ["--robot", "resilient_servo", "--controller", "sjc", *FAST, "--set", "env.time_limit_s=4"]
+    first, means, gaits = SEED_BASE + 3 * 1_000_000 + 850_000, {}, {}
+    config = BenchmarkConfig(robot="resilient_servo", env={"time_limit_s": 4.0}, episodes=16, seed=first)
     for seed in (0, 3):
         alone = tmp_path / f"{seed}.yaml"
-        assert main([*arguments[:-1], str(alone), "--seed", str(seed)]) == 0
-        gait = load_yaml(alone)["controller"]
-        env = {"time_limit_s": 4.0, "n_threads": 1}
-        config = BenchmarkConfig(robot="resilient_servo", env=env, episodes=16, seed=first)
-        scenarios = make_scenarios(config)
-        played = play(classical_entrant(f"gait={alone}", config), scenarios)
-        means[seed] = float(played.columns["progress_m"].mean())
-        if found["tuning"]["seed"] == seed:
-            assert found["controller"] == gait
-    assert told["searches"] == {str(seed): {"mean": pytest.approx(mean, abs=1e-4)} for seed, mean in means.items()}
-    assert found["tuning"]["seed"] == max(means, key=lambda seed: means[seed])
+        assert main([*arguments, "--out", str(alone), "--seed", str(seed)]) == 0
+        played = play(classical_entrant(f"gait={alone}", config), make_scenarios(config))
+        means[seed], gaits[seed] = float(played.columns["progress_m"].mean()), load_yaml(alone)["controller"]
+    assert main([*arguments, "--out", str(tmp_path / "sjc.yaml"), "--seeds", "0,3"]) == 0
+    found = load_yaml(tmp_path / "sjc.yaml")
+    tuning, best = found["tuning"], max(means, key=lambda seed: means[seed])
+    assert tuning["command"].endswith("--seeds 0,3")
+    assert tuning["of_seeds"]["seeds"] == [first, first + 15]
+    searches = {str(seed): {"mean": pytest.approx(mean, abs=1e-4)} for seed, mean in means.items()}
+    assert tuning["of_seeds"]["searches"] == searches
+    assert (tuning["seed"], found["controller"]) == (best, gaits[best])
