@@ -45,11 +45,6 @@ BY_HAND = "by hand"
 _TRAIL_STEPS = 400
 _MOST_STEPS = 64
 """Most control steps of a frame: a machine that is too slow plays slower."""
-FAULT_KEYS = {
-    "l": "locked", "f": "free", "w": "weak", "s": "slow", "o": "offset", "p": "slipped", "u": "rough", "b": "loose",
-    "v": "overload", "e": "misread", "n": "silent",
-}  # fmt: skip
-"""Key -> kind of fault that the selected joint gets."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -125,9 +120,9 @@ class Session:
         self.dt_s = self.core.spec.control_dt_s
         self.helm = Helm(getattr(self.core.decoder.controller, "names", ("",)), pace=1.0)
         self.pad = Gamepad(window.pygame, self.helm)
-        self._policy, self.seed = policy, seed
+        self._policy = policy
         self.selected, self.speed, self.paused, self.over = 0, 1.0, False, False
-        self._next_kind = 0
+        self._n_broken = [0] * self.core.spec.n_joints
         self.reset(seed)
 
     def reset(self, seed: int | None = None) -> None:
@@ -199,11 +194,11 @@ class Session:
             self.window.message = str(error)
 
     def break_next(self) -> None:
-        """Give the selected joint the next of all kinds of faults, those of plugins among them."""
-        kinds = kinds_of("joint")
-        kind = kinds[self._next_kind % len(kinds)]
-        self._next_kind += 1
-        self.core.set_fault(0, self.selected + 1, kind)
+        """Give the selected joint the next kind of fault, those of plugins among them."""
+        kinds, joint = kinds_of("joint"), self.selected
+        kind = kinds[self._n_broken[joint] % len(kinds)]
+        self._n_broken[joint] += 1
+        self.core.set_fault(0, joint + 1, kind)
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 
@@ -260,17 +255,13 @@ KEYS = (
         lambda session, name: setattr(session, "selected", min(int(name) or 10, session.core.spec.n_joints) - 1)),
     Key(("tab",), "Tab", "select the next joint",
         _set("selected", lambda session: (session.selected + 1) % session.core.spec.n_joints)),
-    *(Key((key,), key.upper(), f"selected joint: {kind}",
-          lambda session, name: session.core.set_fault(0, session.selected + 1, FAULT_KEYS[name]))
-      for key, kind in FAULT_KEYS.items()),
-    Key(("k",), "K", "selected joint: the next of all kinds, plugins' too", lambda session, _: session.break_next()),
+    Key(("f",), "F", "selected joint: the next kind of fault, plugins' too", lambda session, _: session.break_next()),
     Key(("m",), "M", "mend the selected joint", lambda session, _: session.core.mend(0, session.selected + 1)),
     Key(("a",), "A", "mend all joints", lambda session, _: session.core.mend(0)),
     Key(("space",), "Space", "pause, or go on", _set("paused", lambda session: not session.paused)),
     Key(("+", "=", "[+]"), "+", "twice as fast", _set("speed", lambda session: min(2.0 * session.speed, 16.0))),
     Key(("-", "[-]"), "-", "half as fast", _set("speed", lambda session: max(0.5 * session.speed, 0.125))),
     Key(("r",), "R", "next episode", lambda session, _: session.reset()),
-    Key(("backspace",), "Backspace", "first episode again", lambda session, _: session.reset(session.seed)),
     Key(("q", "escape"), "Q, Esc", "quit", _set("over", lambda session: True)),
 )  # fmt: skip
 """All keys: what they do, the panel on the screen and the page of the documentation follow from this table."""

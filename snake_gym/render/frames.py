@@ -75,12 +75,12 @@ class FrameRenderer:
         head_colour: str = palette.BLUE,
     ) -> None:  # fmt: skip
         self.size = size
-        self._pygame = load_pygame()
+        self.pygame = load_pygame()
         self._fps = 1.0 / spec.control_dt_s
         self._head_colour = head_colour
         self._fault_colours = palette.fault_colours()
         self._body_m = _BODY_WIDTH * 2.0 * float(spec.links("link_half_length_m").mean())
-        self._sketch = Sketch(self._pygame, self.size, spec.length_m)
+        self._sketch = Sketch(self.pygame, self.size, spec.length_m)
         self.camera = self._sketch.camera
         """Its pixels are those of a canvas ``Sketch.scale`` times as large as a frame."""
         self.window: Any = None
@@ -92,7 +92,7 @@ class FrameRenderer:
         frame = self.paint(picture)
         if self.window is not None:
             self._show(frame)
-        return np.ascontiguousarray(np.swapaxes(self._pygame.surfarray.array3d(frame), 0, 1))
+        return np.ascontiguousarray(np.swapaxes(self.pygame.surfarray.array3d(frame), 0, 1))
 
     def paint(self, picture: Picture, over: Callable[[Sketch], None] | None = None) -> Any:
         """Return one frame, a surface of pygame; ``over`` draws on top of all."""
@@ -117,13 +117,13 @@ class FrameRenderer:
         self._draw_text(picture.text, kinds)
         if over is not None:
             over(self._sketch)
-        return self._pygame.transform.smoothscale(self._sketch.canvas, self.size)
+        return self.pygame.transform.smoothscale(self._sketch.canvas, self.size)
 
     def close(self) -> None:
         """Close the window. May be called more than once."""
         if self.window is not None:
             self.window = None
-            self._pygame.display.quit()
+            self.pygame.display.quit()
 
     def _draw_targets(self, targets: FloatArray, current: int, radius_m: float) -> None:
         sketch, path = self._sketch, self.camera.to_pixel(targets)
@@ -185,22 +185,22 @@ class FrameRenderer:
 
     def _open_window(self) -> None:
         try:
-            self._pygame.display.init()
-            self.window = self._pygame.display.set_mode(self.size)
-        except self._pygame.error as error:
-            self._pygame.display.quit()
+            self.pygame.display.init()
+            self.window = self.pygame.display.set_mode(self.size)
+        except self.pygame.error as error:
+            self.pygame.display.quit()
             why = f"no window can be opened ({error})"
             raise ConfigError(f"{why}; expected a display, render_mode 'rgb_array' or SDL_VIDEODRIVER=dummy") from None
-        self._pygame.display.set_caption("snake_gym")
-        self._clock = self._pygame.time.Clock()
+        self.pygame.display.set_caption("snake_gym")
+        self._clock = self.pygame.time.Clock()
 
     def _show(self, frame: Any) -> None:
         """Show the frame for its duration. A window that the user closes stays closed; frames are still returned."""
-        if any(event.type == self._pygame.QUIT for event in self._pygame.event.get()):
+        if any(event.type == self.pygame.QUIT for event in self.pygame.event.get()):
             self.close()
             return
         self.window.blit(frame, (0, 0))
-        self._pygame.display.flip()
+        self.pygame.display.flip()
         self._clock.tick(self._fps)
 
 

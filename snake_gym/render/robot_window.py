@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from snake_gym.render import palette
-from snake_gym.render.frames import FrameRenderer, Picture, load_pygame
+from snake_gym.render.frames import FrameRenderer, Picture
 from snake_gym.render.palette import blend, rgb
 from snake_gym.render.sketch import Sketch
 from snake_gym.robot.chain import ChainSpec, FloatArray
@@ -18,7 +18,7 @@ SIZE = (960, 720)
 FPS = 30
 
 
-class RobotWindow:
+class RobotWindow(FrameRenderer):
     """Window on one robot, with a ``panel`` of keys and their use. Raises ConfigError without pygame or a display."""
 
     def __init__(self, spec: ChainSpec, title: str = "snake_gym", panel: Sequence[tuple[str, str]] = ()) -> None:
@@ -27,11 +27,8 @@ class RobotWindow:
         self.helping = False
         """True: the panel is shown."""
         self._panel = panel
-        self.pygame = load_pygame()
-        self._renderer = FrameRenderer(spec, "human", SIZE)
-        self.camera, self._window = self._renderer.camera, self._renderer.window
+        super().__init__(spec, "human", SIZE)
         self.pygame.display.set_caption(title)
-        self._clock = self.pygame.time.Clock()
 
     def world_at(self, pixel: Any) -> FloatArray:
         """Return the place (2,) [m] under a pixel of the window."""
@@ -54,18 +51,14 @@ class RobotWindow:
             if self.helping:
                 self._draw_panel(sketch)
 
-        self._window.blit(self._renderer.paint(picture, draw_over), (0, 0))
+        self.window.blit(self.paint(picture, draw_over), (0, 0))
         self.pygame.display.flip()
 
     def png(self) -> bytes:
         """Return what the window shows as a PNG file."""
         buffer = io.BytesIO()
-        self.pygame.image.save(self._window, buffer, "window.png")
+        self.pygame.image.save(self.window, buffer, "window.png")
         return buffer.getvalue()
-
-    def close(self) -> None:
-        """Close the window."""
-        self.pygame.display.quit()
 
     def _draw_panel(self, sketch: Sketch) -> None:
         line = 1.3 * sketch.font.get_height()

@@ -11,7 +11,7 @@ import pytest
 
 from snake_gym.__main__ import main
 from snake_gym.commands.keys import key_table
-from snake_gym.commands.play import FAULT_KEYS, KEYS, PANEL, Session, make_player
+from snake_gym.commands.play import KEYS, PANEL, Session, make_player
 from snake_gym.config import ConfigError
 from snake_gym.render import palette
 from snake_gym.render.palette import rgb
@@ -102,7 +102,7 @@ def test_keys_break_and_mend_the_selected_joint_in_the_physics_and_in_the_pictur
     player.wait(30)
     assert player.time_s == pytest.approx(1.0)
     before = player.near(palette.VERMILION)
-    player.press("4", "l")
+    player.press("4", "f")
     assert player.kinds == [0, 0, 0, FAULT_KINDS["locked"].code, 0, 0, 0, 0, 0]
     held = angles_over(player, 60)
     assert np.ptp(held[:, 3]) < 1e-9 and np.ptp(held[:, 4]) > 0.2
@@ -112,15 +112,15 @@ def test_keys_break_and_mend_the_selected_joint_in_the_physics_and_in_the_pictur
     assert np.ptp(angles_over(player, 60)[:, 3]) > 0.2
 
 
-def test_every_fault_key_breaks_and_all_are_mended(play: Any) -> None:
+def test_a_key_gives_a_joint_every_kind_of_fault_and_all_are_mended(play: Any) -> None:
     player = play()
-    for key, kind in FAULT_KEYS.items():
-        player.press("2", key)
-        assert player.kinds[1] == FAULT_KINDS[kind].code, kind
-    assert set(FAULT_KEYS.values()) <= set(kinds_of("joint"))
-    player.press("tab", "f", "k")
+    player.press("2")
+    for kind in kinds_of("joint"):
+        player.press("f")
+        assert player.window.message or player.kinds[1] == FAULT_KINDS[kind].code, kind
+    player.press("tab", "f")
     assert player.kinds[2] == FAULT_KINDS["locked"].code and player.session.selected == 2
-    player.press("k", "a")
+    player.press("a")
     assert player.kinds == [0] * 9
 
 
@@ -196,16 +196,14 @@ def test_pause_stops_time_and_speed_changes_it(play: Any) -> None:
     assert player.session.speed == 0.5
 
 
-def test_reset_begins_the_next_episode_and_backspace_the_first_again(play: Any) -> None:
+def test_reset_begins_the_next_episode(play: Any) -> None:
     player = play()
     first = player.core.task.targets_xy.copy()
-    player.press("l")
+    player.press("f")
     player.wait(20)
     player.press("space", "r")
     assert player.time_s == 0.0 and player.kinds == [0] * 9
     assert (player.core.task.targets_xy != first).any() and player.core.episode[0] == 1
-    player.press("backspace")
-    np.testing.assert_array_equal(player.core.task.targets_xy, first)
 
 
 def test_the_modes_of_a_spatial_robot_are_driven(play: Any) -> None:
