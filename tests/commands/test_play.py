@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from snake_gym.__main__ import main
+from snake_gym.commands import play_robot
 from snake_gym.commands.keys import key_table
 from snake_gym.commands.play import KEYS, PANEL, Session, make_player
 from snake_gym.config import ConfigError
@@ -22,7 +23,7 @@ from snake_gym.simulation.fault_kinds import FAULT_KINDS, kinds_of
 from snake_gym.tasks.task_settings import build_env
 
 pytest.importorskip("pygame")
-PAGE = Path(__file__).parents[2] / "docs" / "play.md"
+DOCS = Path(__file__).parents[2] / "docs"
 WAYPOINTS = "SnakeGym/Waypoints-v0"
 
 
@@ -117,7 +118,7 @@ def test_a_key_gives_a_joint_every_kind_of_fault_and_all_are_mended(play: Any) -
     player.press("2")
     for kind in kinds_of("joint"):
         player.press("f")
-        assert player.window.message or player.kinds[1] == FAULT_KINDS[kind].code, kind
+        assert player.kinds[1] == FAULT_KINDS[kind].code, kind
     player.press("tab", "f")
     assert player.kinds[2] == FAULT_KINDS["locked"].code and player.session.selected == 2
     player.press("a")
@@ -192,8 +193,6 @@ def test_pause_stops_time_and_speed_changes_it(play: Any) -> None:
     before = player.time_s
     player.wait(30)
     assert player.time_s - before == pytest.approx(4.0, abs=0.21)
-    player.press("-", "-", "-")
-    assert player.session.speed == 0.5
 
 
 def test_reset_begins_the_next_episode(play: Any) -> None:
@@ -225,10 +224,11 @@ def test_every_task_is_played_and_what_cannot_be_moved_is_said(play: Any, name: 
     assert (player.window.message == "") == (name == "Velocity")
 
 
-def test_no_key_does_two_things_and_the_page_has_the_table() -> None:
+def test_no_key_does_two_things_and_the_pages_have_the_tables() -> None:
     names = [name for key in KEYS for name in key.names]
     assert len(names) == len(set(names))
-    assert key_table(PANEL) in PAGE.read_text(), "put in what this prints: snake-gym play --keys"
+    for page, panel in (("play", PANEL), ("hardware", play_robot.PANEL)):
+        assert key_table(panel) in (DOCS / f"{page}.md").read_text(), "put in what this prints: snake-gym play --keys"
 
 
 def test_a_bounded_run_writes_its_last_frame(tmp_path: Path) -> None:
@@ -241,11 +241,10 @@ def test_a_bounded_run_writes_its_last_frame(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--controller", "ccc"], "did you mean 'cc'"),
-        (["--policy", "nowhere/at_all"], "nowhere/at_all"),
+        (["--controller", "ccc"], "did you mean 'cc'"), (["--policy", "nowhere/at_all"], "nowhere/at_all"),
         (["--seed", "-1"], "--seed is -1"),
     ],
-)
+)  # fmt: skip
 def test_wrong_options_are_refused(options: list[str], told: str) -> None:
-    with pytest.raises((ConfigError, SystemExit), match=told):
+    with pytest.raises(ConfigError, match=told):
         main(["play", "Waypoints", *options])

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from snake_gym.commands import play_robot as command
-from snake_gym.commands.keys import key_table
-from snake_gym.commands.play_robot import PANEL, WindowDriver, main
+from snake_gym.commands.play_robot import WindowDriver, main
 from snake_gym.config import ConfigError
 from snake_gym.emulator.servo import EmulatedServo
 from snake_gym.hardware.guard.body import BodySample
@@ -26,7 +25,7 @@ from snake_gym.robot.presets import RESILIENT_SERVO
 from tests.hardware.emulate_servos import emulated
 from tests.hardware.patient import be_patient
 from tests.hardware.raw_driver import RawDriver
-from tests.hardware.rig import ending, write_calibration
+from tests.hardware.rig import write_calibration
 
 pytest.importorskip("pygame")
 ROOT = Path(__file__).parents[2]
@@ -169,33 +168,6 @@ def test_whatever_is_lost_leaves_the_servos_limp(
     assert EmergencyStop(tmp_path / "estop").tripped == (what == "the key")
 
 
-def test_a_drive_that_is_killed_leaves_the_servos_limp(tmp_path: Path) -> None:
-    program = "import sys; from tests.commands.test_play_robot import killed; killed(sys.argv[1:])"
-    with emulated(range(1, 10)) as port:
-        process = subprocess.Popen(
-            [sys.executable, "-c", program, *words_for(port, tmp_path)], cwd=ROOT, stdout=subprocess.DEVNULL,
-            env={**os.environ, "SDL_VIDEODRIVER": "dummy"},
-        )  # fmt: skip
-        with ending(process):
-            assert process.wait(60.0) == -signal.SIGKILL
-        assert_limp(port)
-
-
-def killed(words: list[str]) -> None:
-    """Drive, and die after fifteen steps."""
-
-    class Doomed(WindowDriver):
-        def look(self, sample: BodySample) -> None:
-            super().look(sample)
-            self.helm.pace = 1.0
-            if self._loop is not None and self._loop.step_count > 15:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    command.WindowDriver = Doomed  # type: ignore[misc]
-    be_patient()
-    main(words)
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -220,7 +192,3 @@ def test_without_a_display_and_a_terminal_it_ends_and_says_why() -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: there is neither a display nor a terminal, so no key would reach the robot\n"
-
-
-def test_the_page_has_the_keys() -> None:
-    assert key_table(PANEL) in (ROOT / "docs" / "hardware.md").read_text(encoding="utf-8")
