@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from snake_gym.benchmark import evaluate, tune
-from snake_gym.benchmark.policies import training_paths
 from snake_gym.benchmark.scenarios import BenchmarkConfig
 from snake_gym.benchmark.tuning import TuningConfig
 from snake_gym.config import ConfigError, dump_yaml
@@ -93,12 +92,3 @@ def test_tune(words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.M
 def test_settings(made: Any, settings: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         made(**settings)
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [("nothing_*", r"ppo=nothing_.* fits no path"), (("a", "a"), r"expected each training once")],
-)
-def test_paths_of_trainings(given: Any, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
-        training_paths("ppo", given)
