@@ -79,7 +79,7 @@ def compare(
 
         title = f"{scenarios.spec.name}, {scenarios.title()}"
         files = draw_figures(results, summary, title)
-        files |= draw_replay(entrants, results, scenarios, config.replays, title, " ".join(verdicts(summary)))
+        files |= draw_replay(entrants, results, scenarios, title, " ".join(verdicts(summary)))
         for name, data in files.items():
             write_atomic(out / name, data)
     return summary

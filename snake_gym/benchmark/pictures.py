@@ -27,6 +27,8 @@ _QUANTITIES = {
     "success": ("success", "share of episodes that reach the goal"),
 }
 """Mean of a score -> name of its file, and label of its axis."""
+_SHOWN = 4
+"""Largest number of scenarios in the replay."""
 
 
 def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> list[Recording]:
@@ -84,13 +86,11 @@ def _by_faults(name: str, colour: str, groups: Mapping[str, Mapping[str, Any]], 
 
 
 def draw_replay(
-    entrants: Sequence[Entrant], results: Sequence[Episodes], scenarios: Scenarios, count: int, title: str, note: str
+    entrants: Sequence[Entrant], results: Sequence[Episodes], scenarios: Scenarios, title: str, note: str
 ) -> dict[str, bytes]:
-    """Return ``replay.html`` with up to ``count`` scenarios, and ``replay.gif`` with that of the most failed joints."""
+    """Return ``replay.html`` with a few scenarios, and ``replay.gif`` with that of the most failed joints."""
     pair = [_first_play(episodes) for episodes in contestants(results)]
-    worlds = typical_scenarios(pair, count)
-    if not worlds:
-        return {}
+    worlds = typical_scenarios(pair, _SHOWN)
     by_name = {entrant.name: entrant for entrant in entrants if entrant.training == 0}
     recordings = [record(by_name[episodes.name], scenarios, worlds) for episodes in pair]
     labels = [str(pair[0].columns["faults"][world]) or "no failed joint" for world in worlds]
@@ -112,8 +112,6 @@ def contestants(results: Sequence[Episodes]) -> list[Episodes]:
 def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:
     """Return up to ``count`` scenarios: for a number of failed joints, the one in which every policy is nearest to its
     median progress there."""
-    if not pair or count < 1:
-        return []
     faults = pair[0].columns["n_faults"]
     groups = np.unique(faults)
     groups = groups[np.unique(np.linspace(0, groups.size - 1, min(count, groups.size)).round().astype(int))]

@@ -82,8 +82,6 @@ class BenchmarkConfig(Settings):
     """Number of bootstrap resamples."""
     references: tuple[str, ...] = ()
     """Names of entrants that every other one is compared with, as with the best classical one."""
-    replays: Count = 4
-    """Number of scenarios shown in the replay."""
 
     def check(self) -> None:
         find_task(self.env_id)
