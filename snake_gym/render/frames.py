@@ -226,11 +226,10 @@ class WorldView:
             self._trail.append(point.copy())
         self._time_s = time_s
         failed = np.count_nonzero(core.robot.acting_kind()[world])
-        text = [f"{time_s:.1f} s", progress_text(core, world), f"failed joints {failed}"]
+        force_n = float(np.hypot(*state.contact_force[world].T).sum())
+        contact = f"   contact {force_n:.0f} N" if force_n > 0.0 else ""
+        text = [f"{time_s:.1f} s", progress_text(core, world), f"failed joints {failed}{contact}"]
         picture = picture_of(core, world, state.link_angle[world], head_xy, np.array(self._trail), text)
-        if picture.around is not None and picture.around.features.size:
-            force = float(np.hypot(*core.robot.state.contact_force[world].T).sum())
-            picture = picture._replace(text=[*text[:2], f"{text[2]}   contact {force:.0f} N"])
         return self._renderer.draw(picture)
 
     def close(self) -> None:
