@@ -150,7 +150,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = OptionParser(prog="snake-gym evaluate", description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
-    add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of those of the config")
+    add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of the config's")
     add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file or its name, "
         "policy.onnx, FILE.py:CLASS or module:FACTORY")  # fmt: skip
     add("--classical-only", action="store_true", help="without the config's learned policies")
@@ -277,7 +277,7 @@ def own_benchmark(policies: Mapping[str, TrainedPolicy], with_env: bool = True) 
             found[name] = policy.env_id, build(task, policy.env_config or {}, f"policy {name}: env ({_SAY_WHICH})")
     if not found:
         if with_env:
-            raise ConfigError(f"nothing tells in which env to play {' and '.join(policies)}; {_SAY_WHICH}")
+            raise ConfigError(f"the env to play in is unknown for {' and '.join(policies)}; {_SAY_WHICH}")
         return {}
     (first, (env_id, config)), *others = found.items()
     spec = config.load_robot()

@@ -21,7 +21,7 @@ class OwnPolicy:
     """Policy that ``make`` makes: a class, of ``arguments``, or a function of an env.
 
     Only ``predict`` is needed. ``env_id`` and ``env_config`` (None without) say which env it is made for. ``digest``
-    (None without) changes whenever it would act differently. Raises ConfigError, here and later, where it is wrong.
+    (None without) identifies its behaviour. Raises ConfigError, here and later, where it is wrong.
     """
 
     def __init__(self, what: str, make: Callable[..., Any], *arguments: Any) -> None:

@@ -80,7 +80,7 @@ def summarise(
 
 
 def regret(plays: FloatArray, oracles: FloatArray, resamples: int) -> tuple[float | None, Interval]:
-    """Return the share of the best oracle's mean score, ``oracles`` (R, n), that ``plays`` (T, n) lack."""
+    """Return how far ``plays`` (T, n) are below the best oracle of ``oracles`` (R, n), as a share of its mean."""
     ends = ratio_interval(plays, oracles, resamples)
     share = number(1.0 - plays.mean() / oracles.mean(axis=1).max())
     return share, None if ends is None else [1.0 - ends[1], 1.0 - ends[0]]
@@ -103,7 +103,7 @@ def _of_group(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> 
 
 
 def _retention(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
-    """Return mean score of the ``chosen`` episodes over that of those without faults.
+    """Return the mean score of the ``chosen`` episodes over the mean score without faults.
 
     Trainings and scenarios are resampled, so that the interval holds what both means are uncertain by.
     """

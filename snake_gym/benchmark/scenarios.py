@@ -91,7 +91,7 @@ class BenchmarkConfig(Settings):
 
 @dataclass(frozen=True)
 class Entrant:
-    """Policy that takes part in a comparison."""
+    """One policy in a comparison."""
 
     name: str
     kind: EntrantKind
@@ -100,17 +100,17 @@ class Entrant:
     make_policy: Callable[[SnakeVectorEnv], Policy]
     """Maker of the policy for an env that has these settings."""
     identity: Mapping[str, Any]
-    """Plain data that changes whenever the policy would act differently."""
+    """Plain data about the policy for ``results.json``, such as its digest or settings."""
     notes: tuple[str, ...] = ()
     """Notes on its results, without its name."""
     training: int = 0
-    """Number of the training, from 0 on, among those of one recipe, which are entrants of one name."""
+    """Number of the training, from 0 on; trainings of one recipe share a name."""
     training_name: str = ""
 
 
 @dataclass(frozen=True)
 class Scenarios:
-    """Worlds that every entrant plays."""
+    """Worlds of a comparison, the same for every entrant."""
 
     env: EnvConfig
     spec: RobotSpec
@@ -147,7 +147,7 @@ def resolve_benchmark(config: BenchmarkConfig) -> BenchmarkConfig:
 
 
 def make_scenarios(config: BenchmarkConfig) -> Scenarios:
-    """Return the scenarios of a benchmark, which show nobody the truth. Raises ConfigError for wrong env settings."""
+    """Return the scenarios of a benchmark, without privileged observations. Raises ConfigError for wrong settings."""
     config = resolve_benchmark(config)
     settings = merge(config.env, {"robot": config.robot, "action": config.action})
     env = build_env(config.env_id, settings).without_privileged()
@@ -177,7 +177,7 @@ def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
 
 
 def zero_residual(env: SnakeVectorEnv) -> Policy:
-    """Return the policy that leaves all to the controller underneath."""
+    """Return a policy of zeros: the controller underneath acts alone."""
     return ZeroResidual(env.core.decoder.size)
 
 

@@ -196,7 +196,7 @@ class Search:
         return self.play_values(self.parameters(shares), seeds)
 
     def play_values(self, values: Mapping[str, FloatArray], seeds: NDArray[np.int64]) -> FloatArray:
-        """Return the objective (K, S) of K candidates whose parameters are ``values`` (K,), as ``play`` does."""
+        """Return the objective (K, S) of K candidates with parameters ``values`` (K,), as ``play`` does."""
         n_scenarios, n_candidates = seeds.size, next(iter(values.values())).size
         per_world = {name: np.repeat(of_candidate, n_scenarios) for name, of_candidate in values.items()}
         self.env.core.use_controller(make_controller(self.base, self.spec, per_world))

@@ -1,7 +1,4 @@
-"""Further rows of a benchmark, against which nobody is measured.
-
-A controller knows the faults or has gaits for them, or noise shakes its references.
-"""
+"""Further rows of a benchmark: a controller with true faults, with gaits for them, or with noise; never a reference."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ class NoisePolicy:
 
 
 def dither(env: SnakeVectorEnv) -> Policy:
-    """Return white noise as a residual, whose standard deviation is ``1 / WIDEST``."""
+    """Return a residual of white noise with the standard deviation ``1 / WIDEST``."""
     return NoisePolicy(env, "dither", lambda streams, size: streams.normal(size) / WIDEST)
 
 

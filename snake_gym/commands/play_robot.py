@@ -96,7 +96,7 @@ class WindowDriver:
         self._stop: EmergencyStop | None = None
 
     def take(self, loop: RobotLoop, stop: EmergencyStop) -> None:
-        """Begin to drive ``loop``, whose emergency stop is ``stop``."""
+        """Begin to drive ``loop`` with the emergency stop ``stop``."""
         self._loop, self._stop = loop, stop
         n = loop.spec.n_links  # the first picture takes long: it is drawn while nothing moves
         at_rest = ends_of(loop.spec, np.zeros(n), np.zeros(2))

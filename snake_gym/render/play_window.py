@@ -1,4 +1,4 @@
-"""Window of somebody who plays: the picture of a robot, gauges of its joints, and a panel of keys."""
+"""Window of a player: the picture of a robot, gauges of its joints, and a panel of keys."""
 
 from __future__ import annotations
 

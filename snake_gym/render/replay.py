@@ -2,7 +2,7 @@
 
 Frame: world x to the right, y up; in space z up. The page holds whole millimetres and milliradians, and draws between
 samples by linear interpolation. Its markup, style and scripts are the files in ``assets``; three.js is packed there,
-and ``assets/three.txt`` says how. The page unpacks it when somebody asks for the view in space.
+and ``assets/three.txt`` says how. The page unpacks it for the view in space.
 """
 
 from __future__ import annotations

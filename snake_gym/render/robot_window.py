@@ -1,4 +1,4 @@
-"""Window on a robot that somebody steers: its picture, lines of text, a message and a panel of keys."""
+"""Window for driving a robot: its picture, lines of text, a message and a panel of keys."""
 
 from __future__ import annotations
 

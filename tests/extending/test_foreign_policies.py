@@ -90,7 +90,7 @@ def test_a_function_of_a_module_in_the_working_folder_gets_one_env_of_the_benchm
     expected = by_hand(lambda obs: np.full(9, 0.2))
     for path in ("mine:make", "mine.py:make"):
         assert progress(play(path)) == pytest.approx(expected, abs=1e-9)
-    with pytest.raises(ConfigError, match=r"nothing tells in which env to play p; say what to play: --env FILE"):
+    with pytest.raises(ConfigError, match=r"the env to play in is unknown for p; say what to play: --env FILE"):
         play("mine:make", env=False)
 
 
