@@ -20,7 +20,7 @@ import argparse
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -220,11 +220,7 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     policies = {name: training_paths(name, given) for name, given in named_policies(args.policy or []).items()}
     own = args.config is None and bool(policies)
     if own:
-        trained = {
-            name if len(paths) == 1 else f"{name} ({path})": load_policy(name, path)
-            for name, paths in policies.items()
-            for path in paths
-        }
+        trained = [(name, load_policy(name, path)) for name, paths in policies.items() for path in paths]
         mapping, where = own_benchmark(trained, with_env=args.env is None), f"policy {next(iter(policies))}"
     else:
         where = str(args.config or DEMO)
@@ -261,8 +257,8 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     return config
 
 
-def own_benchmark(policies: Mapping[str, TrainedPolicy], with_env: bool = True) -> dict[str, Any]:
-    """Return settings of the benchmark that all policies, by name, were trained for: env, robot and scenarios.
+def own_benchmark(policies: Sequence[tuple[str, TrainedPolicy]], with_env: bool = True) -> dict[str, Any]:
+    """Return settings of the benchmark that all ``policies``, with their names, were trained for.
 
     Policies may differ in being shown the faults, and those that do not say in which env they were trained play in
     that of the others. Without ``with_env``, only the first one's robot and task count.
@@ -270,21 +266,24 @@ def own_benchmark(policies: Mapping[str, TrainedPolicy], with_env: bool = True) 
     Raises ConfigError if they were trained in different scenarios or on different robots, or in an env that this
     version does not know.
     """
-    found = {}
-    for name, policy in policies.items():
+    found = []
+    for name, policy in policies:
         if policy.env_id is not None:
             task = find_task(policy.env_id, f"policy {name}: env_id")
-            found[name] = policy.env_id, build(task, policy.env_config or {}, f"policy {name}: env ({_SAY_WHICH})")
+            config = build(task, policy.env_config or {}, f"policy {name}: env ({_SAY_WHICH})")
+            found.append((name, policy.env_id, config))
     if not found:
         if with_env:
-            raise ConfigError(f"the env to play in is unknown for {' and '.join(policies)}; {_SAY_WHICH}")
+            raise ConfigError(
+                f"the env to play in is unknown for {' and '.join(name for name, _ in policies)}; {_SAY_WHICH}"
+            )
         return {}
-    (first, (env_id, config)), *others = found.items()
+    (first, env_id, config), *others = found
     spec = config.load_robot()
     robot = spec.name if PRESETS.get(spec.name) == spec else to_dict(spec)
     if not with_env:
         return {"env_id": env_id, "robot": robot}
-    for name, (other_id, other) in others:
+    for name, other_id, other in others:
         note = other_id if other_id != env_id else robot_note(spec, other.load_robot())
         note = note or describe_changes(_blind(config), _blind(other))
         if note is not None:

@@ -13,7 +13,7 @@ scenarios of the last one is kept (``best_of``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from snake_gym.benchmark.statistics import mean_interval, share_interval
 from snake_gym.config import ConfigError, Settings, build, merge, to_dict
 from snake_gym.config.settings import PositiveCount
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
-from snake_gym.controllers.base import search_ranges
+from snake_gym.controllers.base import SearchRange, search_ranges
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual, controller_action
@@ -54,31 +54,22 @@ TIME_WEIGHT = 1e-6
 """Weight of the time, as a share of its largest value; less than one part in the number of episodes."""
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """Number to search, uniformly between its bounds or, if ``log``, uniformly in its logarithm."""
-
-    name: str
-    low: float
-    high: float
-    log: bool = False
-
-    def value(self, share: FloatArray) -> FloatArray:
-        """Return values at ``share`` (0 .. 1) of the range, same shape, rounded to five digits for readable files."""
-        if self.log:
-            raw = self.low * (self.high / self.low) ** share
-        else:
-            raw = self.low + (self.high - self.low) * share
-        return np.vectorize(lambda x: float(f"{x:.5g}"), otypes=[np.float64])(raw)
+def value_at(share: FloatArray, within: SearchRange) -> FloatArray:
+    """Return values at ``share`` (0 .. 1) of a range, same shape, rounded to five digits for readable files."""
+    if within.log:
+        raw = within.low * (within.high / within.low) ** share
+    else:
+        raw = within.low + (within.high - within.low) * share
+    return np.vectorize(lambda x: float(f"{x:.5g}"), otypes=[np.float64])(raw)
 
 
-def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
-    """Return the parameters of a controller kind that its settings give a range (``searched``), for this robot."""
+def search_space(kind: str, spec: RobotSpec) -> dict[str, SearchRange]:
+    """Return the searched parameters of a controller kind by name, with their ranges for this robot."""
     ranges = search_ranges(CONTROLLERS[kind].config_type)
-    return tuple(
-        Parameter(name, own.low, own.high if own.limit is None else min(own.high, own.limit(spec)), own.log)
+    return {
+        name: own if own.limit is None else replace(own, high=min(own.high, own.limit(spec)))
         for name, own in ranges.items()
-    )
+    }
 
 
 class TuningConfig(Settings):
@@ -151,13 +142,13 @@ class Search:
         fixed = resolve_controller(config.controller, spec=self.spec)
         self.kind = str(fixed["kind"])
         space = search_space(self.kind, self.spec)
-        self.space = tuple(parameter for parameter in space if parameter.name not in config.controller)
+        self.space = {name: within for name, within in space.items() if name not in config.controller}
         if not self.space:
             raise ConfigError(
-                f"controller {self.kind} has nothing to search, of {[p.name for p in space]}; expected a number in its "
+                f"controller {self.kind} has nothing to search, of {list(space)}; expected a number in its "
                 "settings that is not fixed, with a range (snake_gym.controllers.base.searched)"
             )
-        self.base = {**fixed, **{p.name: float(p.value(np.array(0.5))) for p in self.space}}
+        self.base = {**fixed, **{name: float(value_at(np.array(0.5), within)) for name, within in self.space.items()}}
         make_controller(self.base, self.spec)
         self.env_config = replace(env_config, action=build(ActionConfig, controller_action(self.base), "action"))
         self.env = SnakeVectorEnv(config.env_id, config.worlds, AutoresetMode.DISABLED, config=self.env_config)
@@ -189,7 +180,7 @@ class Search:
 
     def parameters(self, shares: FloatArray) -> dict[str, FloatArray]:
         """Return parameter values (K,) by name, for shares of the ranges (K, P)."""
-        return {parameter.name: parameter.value(shares[:, i]) for i, parameter in enumerate(self.space)}
+        return {name: value_at(shares[:, i], within) for i, (name, within) in enumerate(self.space.items())}
 
     def play(self, shares: FloatArray, seeds: NDArray[np.int64]) -> FloatArray:
         """Return the objective (K, S) of K candidates, shares (K, P), on the S scenarios ``seeds``; K * S = worlds."""
@@ -226,7 +217,7 @@ class Search:
                 "env": {name: env[name] for name in env if name not in ("robot", "action", "n_threads")},
                 "score": self.score,
                 self.score: score_of(worth, self.score),
-                "searched": {p.name: p.value(np.array([0.0, 1.0])).tolist() for p in self.space},
+                "searched": {name: value_at(np.array([0.0, 1.0]), of).tolist() for name, of in self.space.items()},
                 "seeds": {
                     "search": [self.first_seed, self.first_seed + searched - 1],
                     "choice": [choice, choice + n_scenarios - 1],
@@ -258,7 +249,7 @@ def best_of(config: TuningConfig, reports: Mapping[int, dict[str, Any]]) -> dict
     first = search.first_seed + COMPARISON_START
     seeds = np.arange(first, first + config.worlds)
     worth = {
-        seed: search.play_values({p.name: np.array([report["controller"][p.name]]) for p in search.space}, seeds).mean()
+        seed: search.play_values({name: np.array([report["controller"][name]]) for name in search.space}, seeds).mean()
         for seed, report in reports.items()
     }
     best = reports[max(worth, key=lambda seed: worth[seed])]

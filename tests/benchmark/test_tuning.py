@@ -11,9 +11,10 @@ import pytest
 from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
 from snake_gym.benchmark.tune import main
-from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfig, objective, score_of, search_space
+from snake_gym.benchmark.tuning import SEED_BASE, Search, TuningConfig, objective, score_of, search_space, value_at
 from snake_gym.config import load_yaml, to_dict
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
+from snake_gym.controllers.base import SearchRange
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import PRESETS
 
@@ -31,7 +32,7 @@ def test_every_controller_can_be_tuned_anywhere_in_its_space(robot: str) -> None
     for kind in (kind for kind in CONTROLLERS if kind != "multimodal"):  # that one is spatial
         space = search_space(kind, spec)
         for share in (0.0, 0.5, 1.0):
-            values = {parameter.name: float(parameter.value(np.array(share))) for parameter in space}
+            values = {name: float(value_at(np.array(share), within)) for name, within in space.items()}
             make_controller({"kind": kind, **values}, spec)
 
 
@@ -48,8 +49,8 @@ def test_a_candidate_plays_like_that_controller_alone_on_the_scenarios_of_the_ot
 
 def test_values_of_a_share_are_even_in_their_range_or_its_logarithm_and_rounded() -> None:
     shares = np.array([0.0, 1.0 / 3.0, 1.0])
-    assert Parameter("x", 1.0, 3.0).value(shares).tolist() == [1.0, 1.6667, 3.0]
-    assert Parameter("x", 0.1, 10.0, log=True).value(shares).tolist() == [0.1, 0.46416, 10.0]
+    assert value_at(shares, SearchRange(1.0, 3.0)).tolist() == [1.0, 1.6667, 3.0]
+    assert value_at(shares, SearchRange(0.1, 10.0, log=True)).tolist() == [0.1, 0.46416, 10.0]
 
 
 @pytest.mark.parametrize(("tried", "worlds", "chosen"), [(10, 72, slice(2, 10)), (7, 16, slice(3, 7))])
@@ -168,7 +169,7 @@ def test_the_search_spaces_are_those_of_the_shipped_gaits() -> None:
         searched = content.get("tuning", {}).get("searched", {})
         if searched:
             space = search_space(content["controller"]["kind"], load_robot(content["tuning"]["robot"]))
-            ranges = {p.name: p.value(np.array([0.0, 1.0])).tolist() for p in space if p.name in searched}
+            ranges = {n: value_at(np.array([0.0, 1.0]), of).tolist() for n, of in space.items() if n in searched}
             assert list(ranges.items()) == [(name, told) for name, told in searched.items() if name in ranges], path
             n_tuned += 1
     assert n_tuned > 40
