@@ -275,7 +275,7 @@ def own_benchmark(policies: Sequence[tuple[str, TrainedPolicy]], with_env: bool 
     if not found:
         if with_env:
             raise ConfigError(
-                f"the env to play in is unknown for {' and '.join(name for name, _ in policies)}; {_SAY_WHICH}"
+                f"the env to play in is unknown for {' and '.join(dict(policies))}; {_SAY_WHICH}"
             )
         return {}
     (first, env_id, config), *others = found
