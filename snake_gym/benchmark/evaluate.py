@@ -274,9 +274,7 @@ def own_benchmark(policies: Sequence[tuple[str, TrainedPolicy]], with_env: bool 
             found.append((name, policy.env_id, config))
     if not found:
         if with_env:
-            raise ConfigError(
-                f"the env to play in is unknown for {' and '.join(dict(policies))}; {_SAY_WHICH}"
-            )
+            raise ConfigError(f"the env to play in is unknown for {' and '.join(dict(policies))}; {_SAY_WHICH}")
         return {}
     (first, env_id, config), *others = found
     spec = config.load_robot()

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from snake_gym.benchmark.policies import load_policy
 from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, learned_entrant, make_scenarios
 from snake_gym.commands.env_options import env_parser, read_env
-from snake_gym.commands.keys import Key, key_table, panel, press
+from snake_gym.commands.keys import DRIVING, Key, panel, press
 from snake_gym.config import ConfigError, build, prepare_file, run_program, to_dict, write_atomic
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
@@ -61,7 +61,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first episode (%(default)s)")
     parser.add_argument("--frames", type=int, metavar="N", help=f"end after N frames of 1/{FPS} s, not in real time")
     parser.add_argument("--screenshot", metavar="FILE", help="write the last frame as a PNG")
-    parser.add_argument("--keys", action="version", version=key_table(PANEL), help="print the keys as a table")
     args = parser.parse_args(words)
     if not 0 <= args.seed < 2**31 - 1:
         raise ConfigError(f"--seed is {args.seed}; expected an integer from 0 to {2**31 - 2}")
@@ -246,11 +245,7 @@ def _set(name: str, change: Callable[[Session], Any]) -> Callable[[Session, str]
 
 
 KEYS = (
-    Key(("left", "right"), "left, right", "by hand: steer",
-        lambda session, name: session.helm.arrow(name)),
-    Key(("up", "down"), "up, down", "by hand: faster; slower, and backwards below 0",
-        lambda session, name: session.helm.arrow(name)),
-    Key(("g",), "G", "by hand: the next gait", lambda session, _: session.helm.next_gait()),
+    *DRIVING,
     Key(tuple("1234567890"), "1 ... 9, 0", "select joint 1 to 10, counted from the tail",
         lambda session, name: setattr(session, "selected", min(int(name) or 10, session.core.spec.n_joints) - 1)),
     Key(("tab",), "Tab", "select the next joint",

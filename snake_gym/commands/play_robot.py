@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.commands.keys import Key, key_table, panel, press
+from snake_gym.commands.keys import DRIVING, Key, panel, press
 from snake_gym.config import ConfigError, OptionParser, prepare_file, run_program, write_atomic
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.hardware.commands.options import add_settings, read_settings
@@ -53,7 +53,6 @@ def main(argv: list[str] | None = None) -> int:
     add_settings(parser)
     add_run_options(parser, LONGEST_S)
     parser.add_argument("--screenshot", metavar="FILE", help="write the last picture as a PNG")
-    parser.add_argument("--keys", action="version", version=key_table(PANEL), help="print the keys as a table")
     options = parser.parse_args(argv)
     if options.screenshot is not None:
         prepare_file(options.screenshot, "--screenshot")
@@ -190,13 +189,10 @@ class WindowDriver:
 KEYS = (
     Key(("space", "q"), "Space, Q", "emergency stop: torque off, latched until `estop --clear`",
         lambda driver, name: driver.trip(f"the key {name} was pressed")),
-    Key(("left", "right"), "left, right", "steer", lambda driver, name: driver.helm.arrow(name)),
-    Key(("up", "down"), "up, down", "faster; slower, and backwards below 0",
-        lambda driver, name: driver.helm.arrow(name)),
+    *DRIVING,
     Key(("c",), "C", "straight on", lambda driver, _: driver.helm.straight()),
     Key(("0", "backspace"), "0, Backspace", "stand", lambda driver, _: driver.helm.stand()),
     Key(tuple("123456789"), "1 ... 9", "gait by its number", lambda driver, name: driver.helm.choose(int(name))),
-    Key(("g", "tab"), "G, Tab", "next gait", lambda driver, _: driver.helm.next_gait()),
     Key(("escape",), "Esc", "end: torque off", lambda driver, _: driver.leave()),
 )  # fmt: skip
 """All keys: what they do, the panel on the screen and the page of the documentation follow from this table."""
