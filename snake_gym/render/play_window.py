@@ -25,7 +25,6 @@ class PlayWindow(RobotWindow):
         super().__init__(core.spec, title, panel)
         self._core = core
         self._limit = np.minimum(core.spec.joint_limit_rad, core.spec.joints("joint_stop_rad"))
-        self._colours = palette.fault_colours()
 
     def show(
         self, theta: FloatArray, head_xy: FloatArray, trail: FloatArray, text: Sequence[str], selected: int,
@@ -60,7 +59,7 @@ class PlayWindow(RobotWindow):
             x = left + (i + 0.5) * column
             bar = (x - 0.3 * column, top, 0.6 * column, height)
             draw.rect(sketch.canvas, rgb(palette.GRID), bar)
-            colour = self._colours.get(failed[i], palette.MUTED) if failed[i] else palette.BODY
+            colour = self._fault_colours.get(failed[i], palette.MUTED) if failed[i] else palette.BODY
             draw.rect(sketch.canvas, rgb(colour), (bar[0], min(y, middle), bar[2], max(abs(y - middle), 2.0)))
             sketch.line((bar[0], y), (bar[0] + bar[2], y), palette.INK, 1.0)
             sketch.line((x - 0.45 * column, aim), (x + 0.45 * column, aim), palette.ORANGE, 2.0)

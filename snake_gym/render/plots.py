@@ -82,10 +82,9 @@ def plot_paired(
     first, second, faults = np.asarray(x, dtype=float), np.asarray(y, dtype=float), np.asarray(n_faults)
     figure, (left, right) = _figure(2, (10.0, 4.6))
     counts = np.unique(faults)
-    map_ = colormaps["viridis"]
     for index, count in enumerate(counts):
         chosen = faults == count
-        colour = map_(0.05 + 0.85 * index / max(len(counts) - 1, 1))
+        colour = colormaps["viridis"](0.05 + 0.85 * index / max(len(counts) - 1, 1))
         left.scatter(first[chosen], second[chosen], s=16, color=colour, alpha=0.75, lw=0, label=f"{count} failed")
     low, high = min(0.0, first.min(), second.min()), max(0.1, first.max(), second.max())
     ends = low - 0.03 * (high - low), high + 0.03 * (high - low)

@@ -54,8 +54,8 @@ def test_a_file_with_other_scenarios_is_an_error_and_other_options_a_note(suite:
     for other in (["--episodes", "2"], ["--set", "env.faults.n_max=1"], ["--seed", "7"], ["--set", heavy]):
         assert run(suite, *other) == 0
         assert "another benchmark" in capsys.readouterr().err
-        told = json.loads((suite.parent / "out" / "results.json").read_text())
-        assert told["config"]["scenarios"] is None  # nobody takes it for the file's
+        results = json.loads((suite.parent / "out" / "results.json").read_text())
+        assert results["config"]["scenarios"] is None
         assert run(suite.parent / "out" / "config.yaml") == 0
     suite.write_text(suite.read_text().replace("time_limit_s: 2.0", "time_limit_s: 1.0"))
     for options in ((), ("--set", "resamples=300"), ("--seed", "7")):

@@ -18,7 +18,7 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "fault"),
     [
         (["--set", "episode=3"], r"^episode is not a setting; did you mean 'episodes'"),
         (["--episodes", "0"], r"^episodes is 0; expected >= 1"),
@@ -44,19 +44,19 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
         (["--replay", "none", "--seed", "3"], r"--replay does not go with --"),
     ],
 )
-def test_evaluate(words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluate(words: list[str], fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     dump_yaml({"preset": "resilient_servo", "n_links": 6}, "six.yaml")
     Path("half").mkdir()
     (Path("half") / "policy.json").write_text((Path(SHIPPED) / "policy.json").read_text())
     monkeypatch.setattr("snake_gym.benchmark.comparison.play_all", lambda *_: pytest.fail("played"))
-    with pytest.raises(ConfigError, match=told) as caught:
+    with pytest.raises(ConfigError, match=fault) as caught:
         evaluate.main([*([] if "--replay" in words else [*CC, "--no-pictures"]), *words])
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "fault"),
     [
         ([*SJC, "--robot", "resilent"], r"--robot is 'resilent'; .* did you mean 'resilient'"),
         ([*SJC, "--robot", "robot.yaml"], r"robot\.yaml: name is .*; expected letters, digits"),
@@ -71,16 +71,16 @@ def test_evaluate(words: list[str], told: str, tmp_path: Path, monkeypatch: pyte
         ([*SJC, "--seeds", "two"], r"--seeds is 'two'; expected a number of seeds"),
     ],
 )
-def test_tune(words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tune(words: list[str], fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     dump_yaml({"preset": "resilient_servo", "name": "../../x"}, "robot.yaml")
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=fault):
         tune.main(words)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["robot.yaml"]
 
 
 @pytest.mark.parametrize(
-    ("made", "settings", "told"),
+    ("made", "settings", "fault"),
     [
         (BenchmarkConfig, {"seed": 2**31}, r"seed \+ episodes"),
         (TuningConfig, {"worlds": 20}, r"worlds is 20; expected a multiple of population 32, such as 32"),
@@ -89,6 +89,6 @@ def test_tune(words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.M
         (TuningConfig, {"generations": 400_001}, r"too many for the seeds"),
     ],
 )
-def test_settings(made: Any, settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_settings(made: Any, settings: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
         made(**settings)

@@ -170,7 +170,7 @@ def test_the_search_spaces_are_those_of_the_shipped_gaits() -> None:
         if searched:
             space = search_space(content["controller"]["kind"], load_robot(content["tuning"]["robot"]))
             ranges = {n: value_at(np.array([0.0, 1.0]), of).tolist() for n, of in space.items() if n in searched}
-            assert list(ranges.items()) == [(name, told) for name, told in searched.items() if name in ranges], path
+            assert list(ranges.items()) == [(name, ends) for name, ends in searched.items() if name in ranges], path
             n_tuned += 1
     assert n_tuned > 40
 

@@ -239,12 +239,12 @@ def test_a_bounded_run_writes_its_last_frame(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "fault"),
     [
         (["--controller", "ccc"], "did you mean 'cc'"), (["--policy", "nowhere/at_all"], "nowhere/at_all"),
         (["--seed", "-1"], "--seed is -1"),
     ],
 )  # fmt: skip
-def test_wrong_options_are_refused(options: list[str], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_wrong_options_are_refused(options: list[str], fault: str) -> None:
+    with pytest.raises(ConfigError, match=fault):
         main(["play", "Waypoints", *options])

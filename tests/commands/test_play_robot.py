@@ -83,10 +83,10 @@ def test_a_drive_steers_changes_gaits_without_jumps_and_ends_with_the_window(
     seen = person(script)
     log, latch, png = tmp_path / "drive.jsonl", tmp_path / "estop", tmp_path / "drive.png"
     words = ["cc", "sjc", "cpg", "--latch", str(latch), "--log", str(log), "--screenshot", str(png)]
-    code, told = main(words), capsys.readouterr().out
-    assert code == 0, told
+    code, text = main(words), capsys.readouterr().out
+    assert code == 0, text
     assert texts == ["gait cpg   pace 100 %   left 80 %"] and png.read_bytes()[:4] == b"\x89PNG"
-    assert re.search(r"the window was closed; progress \d\.\d\d m\n", told) and not EmergencyStop(latch).tripped
+    assert re.search(r"the window was closed; progress \d\.\d\d m\n", text) and not EmergencyStop(latch).tripped
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     wanted = np.array([row["wanted"] for row in rows if row["kind"] == "step"])
     most = 2.0 * np.pi * RESILIENT_SERVO.control_dt_s  # as fast as the servos turn
@@ -159,11 +159,11 @@ def test_whatever_is_lost_leaves_the_servos_limp(
     person: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     be_patient(monkeypatch.setattr)
-    loss, code, told = LOSSES[what]
+    loss, code, fault = LOSSES[what]
     person([(2, post("JOYAXISMOTION", instance_id=3, axis=1, value=-1.0)), (15, loss)])
     with emulated(range(1, 10)) as port:
         ended, out = main(words_for(port, tmp_path)), capsys.readouterr().out
-        assert ended == code and told in out, out
+        assert ended == code and fault in out, out
         assert_limp(port)
     assert EmergencyStop(tmp_path / "estop").tripped == (what == "the key")
 
@@ -178,9 +178,9 @@ def test_whatever_is_lost_leaves_the_servos_limp(
 )
 def test_wrong_options_are_one_clear_line(person: Any, words: list[str], message: str) -> None:
     person([])
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as caught:
         main(words)
-    assert message in str(told.value) and "\n" not in str(told.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_without_a_display_and_a_terminal_it_ends_and_says_why() -> None:

@@ -145,15 +145,15 @@ console.log(JSON.stringify({
     (tmp_path / "asked.js").write_text(document + player + asked)
     done = subprocess.run(["node", str(tmp_path / "asked.js")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [k for k, joint in enumerate(told["flat"]) if joint >= 0] == [5] and told["flat"][5] == 5
-    assert told["space"] == [False, True, False]
+    found = json.loads(done.stdout)
+    assert [k for k, joint in enumerate(found["flat"]) if joint >= 0] == [5] and found["flat"][5] == 5
+    assert found["space"] == [False, True, False]
     along = 0.1 * math.cos(0.4)  # pitched by 0.4 rad: shorter from above
-    np.testing.assert_allclose(told["above"][0], [[-along, 0], [along, 0], [0.2 + along, 0]], atol=1e-4)
+    np.testing.assert_allclose(found["above"][0], [[-along, 0], [along, 0], [0.2 + along, 0]], atol=1e-4)
     yawed = [0.1 * math.cos(1.0), 0.1 * math.sin(1.0)]
-    np.testing.assert_allclose(told["above"][1][1], yawed, atol=1e-4)
+    np.testing.assert_allclose(found["above"][1][1], yawed, atol=1e-4)
     half_way = np.array([np.cos(0.2) + np.cos(0.5), 0.0, -np.sin(0.2), np.sin(0.5)])
-    np.testing.assert_allclose(told["between"], half_way / np.linalg.norm(half_way), atol=1e-3)
+    np.testing.assert_allclose(found["between"], half_way / np.linalg.norm(half_way), atol=1e-3)
 
 
 def test_the_page_holds_the_motion() -> None:
