@@ -12,8 +12,7 @@ A suite is a file of configs/benchmark. A learned policy, which may be several s
 plays in the suites of its task and robot. Writes OUT/suites/NAME.csv (what each policy did in each scenario),
 OUT/suites/NAME_oracles.json (scores of oracles), OUT/suites.md, whose numbers all follow from those, and for each env
 a picture of the best controller at half time to OUT/images/envs. Suites that are not played keep their rows, and so do
-trainings that do not play, while a suite has the same scenarios: one more seed joins the others. What is done is
-played again only after a change (runs/suites).
+trainings that do not play, while a suite has the same scenarios: one more seed joins the others.
 """
 
 from __future__ import annotations
@@ -36,8 +35,9 @@ from rich.console import Console
 
 import snake_gym
 from snake_gym.__main__ import main as snake_gym_main
-from snake_gym.benchmark.evaluate import check_frozen, load_policy, make_entrants
+from snake_gym.benchmark.evaluate import check_frozen, make_entrants
 from snake_gym.benchmark.oracle import oracle_entrant
+from snake_gym.benchmark.policies import TrainedPolicy, load_policy, named_policies, training_names, training_paths
 from snake_gym.benchmark.report import regret, score_key, show_bounds, summarise, with_interval
 from snake_gym.benchmark.runner import Episodes, join_plays, play_all, roll
 from snake_gym.benchmark.scenarios import (
@@ -45,12 +45,9 @@ from snake_gym.benchmark.scenarios import (
     BenchmarkConfig,
     Entrant,
     Scenarios,
-    TrainedPolicy,
     learned_entrant,
     make_scenarios,
-    named_policies,
 )
-from snake_gym.benchmark.trainings import training_names, training_paths
 from snake_gym.benchmark.variants import NoisePolicy
 from snake_gym.config import (
     ConfigError,
@@ -187,7 +184,7 @@ def main(argv: list[str] | None = None) -> int:
         played |= own.keys()
         entrants = entrants_of(config, scenarios, own)
         print(f"{name}: {', '.join(entrant.name for entrant in entrants)}", file=sys.stderr)
-        results = play_all(entrants, scenarios, Path("runs", "suites", name), False, Console(stderr=True))
+        results = play_all(entrants, scenarios, Console(stderr=True))
         labels = {key: list(trained) for key, trained in own.items()}
         everything, labels = with_kept_rows(args.out / ROWS / f"{name}.csv", scenarios, results, labels)
         about = {
@@ -197,7 +194,7 @@ def main(argv: list[str] | None = None) -> int:
         }  # fmt: skip
         write_atomic(args.out / ROWS / f"{name}.csv", rows_text(about, everything))
         if args.oracle:
-            bounds = {"scenarios": about["scenarios"], **play_oracles(config, name, args.oracle)}
+            bounds = {"scenarios": about["scenarios"], **play_oracles(config, args.oracle)}
             write_atomic(args.out / ROWS / f"{name}_oracles.json", json.dumps(bounds, indent=1) + "\n")
         if name == picture_suite(config.env_id):
             image = args.out / "images" / "envs" / f"{short_name(config.env_id)}.png"
@@ -210,11 +207,11 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def play_oracles(config: BenchmarkConfig, name: str, n_scenarios: int) -> dict[str, list[float]]:
+def play_oracles(config: BenchmarkConfig, n_scenarios: int) -> dict[str, list[float]]:
     """Return the scores of each oracle in the first scenarios of a suite."""
     scenarios = make_scenarios(replace(config, episodes=min(n_scenarios, config.episodes)))
     entrants = [oracle_entrant(oracle, scenarios) for oracle in ORACLES]
-    results = play_all(entrants, scenarios, Path("runs", "suites", name), False, Console(stderr=True))
+    results = play_all(entrants, scenarios, Console(stderr=True))
     return {each.name: [float(f"{score:.4g}") for score in each.columns[each.score]] for each in results}
 
 
@@ -427,7 +424,7 @@ def section(path: Path) -> str:
         for name, policy in ranked
         if len(policy["seed_means"]) > 1
     ]
-    parts += [lead(name, policy, found) for name, policy in ranked if policy.get("lead_ci95")]
+    parts += [lead(name, policy, found) for name, policy in ranked if "ratio" in policy]
     parts += regrets(path, about, results, [name for name, _ in ranked])
     titles = {"by_faults": "faults", "by_kind": "all faults", "by_joint": "the one joint"}
     for group, title in titles.items():
@@ -477,8 +474,9 @@ def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     scale, spec, unit = (100.0, "+.1f", " percentage points of success")
     if found["score"] != "is_success":
         scale, spec, unit = 1.0, "+.2f", " m" if found["score"] == "progress_m" else f" of {found['score']}"
-    bounds = show_bounds([scale * bound for bound in policy["lead_ci95"]], spec)
-    return f"Lead of {name} over {found['best_classical']}: {scale * policy['lead']:{spec}} {bounds}{unit}."
+    compared = policy["against"][found["best_classical"]]
+    bounds = show_bounds([scale * bound for bound in compared["lead_ci95"]], spec)
+    return f"Lead of {name} over {found['best_classical']}: {scale * compared['lead']:{spec}} {bounds}{unit}."
 
 
 def folded_text(episodes: Episodes) -> str:

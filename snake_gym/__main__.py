@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="snake-gym", description="Snake robots.", formatter_class=argparse.RawTextHelpFormatter,
         epilog="commands:\n" + "\n".join(f"  {name:13s} {what}" for name, (_, what) in COMMANDS.items()),
     )  # fmt: skip
-    parser.add_argument("command", help="one of those below; COMMAND --help lists its options")
+    parser.add_argument("command", help="see below; COMMAND --help lists its options")
     if not words or words[0].startswith("-"):
         parser.parse_args(words)
     module, _, function = COMMANDS[choose(words[0], COMMANDS, "command")][0].partition(":")

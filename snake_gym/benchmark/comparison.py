@@ -1,7 +1,7 @@
 """Complete comparison: play, summarise, and write everything into one folder.
 
 ``results.json`` (numbers and settings), ``episodes.csv`` (one line for each episode of each policy), ``config.yaml``,
-``*.png``, ``replay.html`` and ``replay.gif`` (the same scenarios side by side), ``policies/`` (kept for the next run).
+``*.png``, ``replay.html`` and ``replay.gif`` (the same scenarios side by side).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from rich.console import Console
 
 import snake_gym
 from snake_gym.benchmark.report import rows_csv, summarise, verdicts
-from snake_gym.benchmark.runner import code_digest, play_all
+from snake_gym.benchmark.runner import play_all
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios
-from snake_gym.benchmark.seed_ranges import seed_note, uses
+from snake_gym.benchmark.seed_ranges import seed_note
 from snake_gym.config import ConfigError, choose, dump_yaml, make_folder, require, to_dict, to_json, write_atomic
 from snake_gym.config.records import versions
 from snake_gym.robot.spec import GRAVITY_M_S2
@@ -30,14 +30,13 @@ def compare(
     scenarios: Scenarios,
     entrants: Sequence[Entrant],
     out: Path,
-    fresh: bool = False,
     pictures: bool = True,
     progress: Console | None = None,
 ) -> dict[str, Any]:
     """Play every entrant in the ``scenarios`` of ``config``, and write the results into ``out``.
 
-    ``fresh``: replay also what an earlier run into ``out`` has finished. ``pictures``: draw plots and replays (extra
-    ``render``). ``progress``: console for a bar; None: no bar. Returns the content of ``results.json``.
+    ``pictures``: draw plots and replays (extra ``render``). ``progress``: console for a bar; None: no bar. Returns the
+    content of ``results.json``.
 
     Raises ConfigError if entrants are missing or share a name, pictures cannot be drawn, or ``out`` cannot be made.
     """
@@ -45,37 +44,33 @@ def compare(
     if not names:
         raise ConfigError("there is nothing to compare; give at least one policy or controller")
     members = [(entrant.name, entrant.training) for entrant in entrants]
-    for name, training in members:
-        if members.count((name, training)) > 1:
-            raise ConfigError(f"two policies are called {name!r}; give one of them another name with NAME=PATH")
+    for name in (name for name, training in members if members.count((name, training)) > 1):
+        raise ConfigError(f"two policies are called {name!r}; give one of them another name with NAME=PATH")
     for reference in config.references:
         choose(reference, names, "references")
     if pictures:
         require("a comparison with pictures (--no-pictures: without)", "matplotlib", "PIL", "pygame")
     make_folder(out)
-    seeds = seed_note(config.seed, config.episodes)
-    coarse = scenarios.spec.step_note()
-    notes = [note for note in (seeds, coarse, *entrant_notes(entrants)) if note is not None]
-    results = play_all(entrants, scenarios, out / "policies", fresh, progress)
+    general = seed_note(config.seed, config.episodes), scenarios.spec.step_note()
+    notes = [*(note for note in general if note is not None), *entrant_notes(entrants)]
+    results = play_all(entrants, scenarios, progress)
     weight_n = float(scenarios.spec.links("link_mass_kg").sum() * GRAVITY_M_S2)
     summary = {
         **summarise(results, config.resamples, config.references, weight_n),
         "scenarios": scenarios.hash(),
-        "code": code_digest(),
-        "seeds": {"first": config.seed, "episodes": config.episodes, "for": uses(config.seed, config.episodes)},
         "notes": notes,
         "config": {**to_dict(config), "env": to_dict(scenarios.env)},
         "versions": {"snake_gym": snake_gym.__version__, **versions(_PACKAGES)},
     }
-    trainings = [[entrant for entrant in entrants if entrant.name == name] for name in names]
-    for (entrant, *others), episodes in zip(trainings, results, strict=True):
-        identity = to_dict(entrant.identity)
-        if others:
-            identity = {"policy": [each.identity.get("policy") for each in (entrant, *others)]}
-            identity["training_names"] = [each.training_name for each in (entrant, *others)]
-        summary["policies"][entrant.name] |= identity
+    for name, episodes in zip(names, results, strict=True):
+        trainings = [entrant for entrant in entrants if entrant.name == name]
+        identity = to_dict(trainings[0].identity)
+        if len(trainings) > 1:
+            identity = {"policy": [each.identity.get("policy") for each in trainings]}
+            identity["training_names"] = [each.training_name for each in trainings]
+        summary["policies"][name] |= identity
         if (still := int(episodes.columns["stood_still"].sum())) > 0:
-            notes.append(f"{entrant.name}: {still} solutions of physics steps did not settle; the robots stood still")
+            notes.append(f"{name}: {still} solutions of physics steps did not settle; the robots stood still")
     write_atomic(out / "episodes.csv", rows_csv(results))
     write_atomic(out / "results.json", to_json(summary))
     dump_yaml(config, out / "config.yaml")
@@ -84,7 +79,7 @@ def compare(
 
         title = f"{scenarios.spec.name}, {scenarios.title()}"
         files = draw_figures(results, summary, title)
-        files |= draw_replay(entrants, results, scenarios, config.replays, title, " ".join(verdicts(summary)))
+        files |= draw_replay(entrants, results, scenarios, title, " ".join(verdicts(summary)))
         for name, data in files.items():
             write_atomic(out / name, data)
     return summary

@@ -15,12 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.benchmark.scenarios import zero_residual
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.controllers.speed_hold import PACE
-from snake_gym.envs import SnakeVectorEnv
-from snake_gym.interface.policy import Policy
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, WEAK
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.protocol import Robot
@@ -84,9 +81,3 @@ class FaultGaits:
     def _own(state: ControllerState, i: int) -> ControllerState:
         own = {name.partition("/")[2]: values for name, values in state.items() if name.startswith(f"{i}/")}
         return own | ({PACE: state[PACE]} if PACE in state else {})
-
-
-def fault_gaits_policy(gaits: Sequence[Mapping[str, Any]], env: SnakeVectorEnv) -> Policy:
-    """Return the policy that leaves all to ``FaultGaits`` in ``env``."""
-    env.core.use_controller(FaultGaits(gaits, env.core.robot))
-    return zero_residual(env)

@@ -30,7 +30,7 @@ _MOST_COPIES = 4096
 def oracle_entrant(name: str, scenarios: Scenarios, **settings: Any) -> Entrant:
     """Return an oracle, by a name of ``ORACLES``; ``settings`` of ``PlanConfig`` replace its own.
 
-    Raises ConfigError for a task whose score does not follow from the progress towards a target.
+    Raises ConfigError unless the task scores progress towards targets.
     """
     env = scenarios.env
     task = env.make_task(scenarios.spec, 1)
@@ -44,7 +44,7 @@ def oracle_entrant(name: str, scenarios: Scenarios, **settings: Any) -> Entrant:
 
 
 class Oracle:
-    """Policy for the env ``env``, whose actions are joint references; all worlds begin an episode together."""
+    """Policy for ``env``, in the action space of joint references; all worlds begin an episode together."""
 
     def __init__(self, env: SnakeVectorEnv, plan: PlanConfig, knows_course: bool) -> None:
         self._core, self._knows_course = env.core, knows_course

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.benchmark.report import best_classical, interval_of, score
+from snake_gym.benchmark.report import best_classical, interval_of, score_key
 from snake_gym.benchmark.runner import Episodes, roll
 from snake_gym.benchmark.scenarios import Entrant, Scenarios
 from snake_gym.envs.recording import Recorder, Recording
@@ -21,6 +21,14 @@ from snake_gym.render.animation import scene_gif
 from snake_gym.render.palette import policy_colours
 from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired
 from snake_gym.render.replay import Scene, replay_page
+
+_QUANTITIES = {
+    "mean": ("progress", "mean progress [m]"),
+    "success": ("success", "share of episodes that reach the goal"),
+}
+"""Mean of a score -> name of its file, and label of its axis."""
+_SHOWN = 4
+"""Largest number of scenarios in the replay."""
 
 
 def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> list[Recording]:
@@ -37,16 +45,11 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
     chosen = dict(zip([e.name for e in results], policy_colours([e.kind for e in results]), strict=True))
     results = [_by_scenario(episodes) for episodes in results]
     curves = [Curve(e.name, chosen[e.name], e.sample_time_s, e.sample_progress_m) for e in results]
-    files = {
-        "progress_by_faults.png": plot_by_faults(_by_faults(results, summary, "mean", chosen), title),
-        "progress_over_time.png": plot_over_time(curves, title),
-    }
-    if summary["score"] == "is_success":
-        success = _by_faults(results, summary, "success", chosen)
-        files["success_by_faults.png"] = plot_by_faults(success, title, "share of episodes that reach the goal")
-    elif summary["score"] not in ("progress_m", None):
-        name = str(summary["score"])
-        files[f"{name}_by_faults.png"] = plot_by_faults(_by_faults(results, summary, name, chosen), title, name)
+    files = {"progress_over_time.png": plot_over_time(curves, title)}
+    for key in {"mean", score_key(summary["score"])}:
+        name, quantity = _QUANTITIES.get(key, (key, key))
+        series = [_by_faults(e.name, chosen[e.name], summary["policies"][e.name]["by_faults"], key) for e in results]
+        files[f"{name}_by_faults.png"] = plot_by_faults(series, title, quantity)
     pair = contestants(results)
     if len(pair) == 2:
         one, other = pair
@@ -61,14 +64,11 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
 
 def _by_scenario(episodes: Episodes) -> Episodes:
     """Return one row for each scenario: means over trainings of what is drawn."""
-    if episodes.shape[0] == 1:
-        return episodes
-    columns = dict(_first_play(episodes).columns)
-    for name in {"progress_m", episodes.score} - {"is_success"}:
-        columns[name] = episodes.plays(name).mean(axis=0)
-    samples = episodes.sample_progress_m
+    first, samples = _first_play(episodes), episodes.sample_progress_m
+    names = {"progress_m", episodes.score} - {"is_success"}
+    columns = {**first.columns, **{name: episodes.plays(name).mean(axis=0) for name in names}}
     samples = samples.reshape(len(samples), *episodes.shape).mean(axis=1)
-    return replace(episodes, columns=columns, sample_progress_m=samples)
+    return replace(first, columns=columns, sample_progress_m=samples)
 
 
 def _first_play(episodes: Episodes) -> Episodes:
@@ -78,28 +78,19 @@ def _first_play(episodes: Episodes) -> Episodes:
     return replace(episodes, columns=columns, sample_progress_m=episodes.sample_progress_m[:, :n])
 
 
-def _by_faults(
-    results: Sequence[Episodes], summary: Mapping[str, Any], key: str, chosen: Mapping[str, str]
-) -> list[FaultSeries]:
+def _by_faults(name: str, colour: str, groups: Mapping[str, Mapping[str, Any]], key: str) -> FaultSeries:
     """Return means of ``key`` and their intervals for each number of failed joints."""
-    series = []
-    for episodes in results:
-        groups = {int(count): group for count, group in summary["policies"][episodes.name]["by_faults"].items()}
-        bounds = [interval_of(group, key) or [math.nan] * 2 for group in groups.values()]
-        means = [group[key] for group in groups.values()]
-        low, high = [bound[0] for bound in bounds], [bound[1] for bound in bounds]
-        series.append(FaultSeries(episodes.name, chosen[episodes.name], list(groups), means, low, high))
-    return series
+    bounds = [interval_of(group, key) or [math.nan] * 2 for group in groups.values()]
+    means = [group[key] for group in groups.values()]
+    return FaultSeries(name, colour, [int(count) for count in groups], means, *zip(*bounds, strict=True))
 
 
 def draw_replay(
-    entrants: Sequence[Entrant], results: Sequence[Episodes], scenarios: Scenarios, count: int, title: str, note: str
+    entrants: Sequence[Entrant], results: Sequence[Episodes], scenarios: Scenarios, title: str, note: str
 ) -> dict[str, bytes]:
-    """Return ``replay.html`` with up to ``count`` scenarios, and ``replay.gif`` with that of the most failed joints."""
+    """Return ``replay.html`` with a few scenarios, and ``replay.gif`` with that of the most failed joints."""
     pair = [_first_play(episodes) for episodes in contestants(results)]
-    worlds = typical_scenarios(pair, count)
-    if not worlds:
-        return {}
+    worlds = typical_scenarios(pair, _SHOWN)
     by_name = {entrant.name: entrant for entrant in entrants if entrant.training == 0}
     recordings = [record(by_name[episodes.name], scenarios, worlds) for episodes in pair]
     labels = [str(pair[0].columns["faults"][world]) or "no failed joint" for world in worlds]
@@ -115,14 +106,12 @@ def contestants(results: Sequence[Episodes]) -> list[Episodes]:
     best = best_classical(results)
     if learned and best is not None:
         return [learned[0], best]
-    return sorted(results, key=lambda episodes: -float(score(episodes).mean()))[:2]
+    return sorted(results, key=lambda episodes: -episodes.plays(episodes.score).mean())[:2]
 
 
 def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:
     """Return up to ``count`` scenarios: for a number of failed joints, the one in which every policy is nearest to its
     median progress there."""
-    if not pair or count < 1:
-        return []
     faults = pair[0].columns["n_faults"]
     groups = np.unique(faults)
     groups = groups[np.unique(np.linspace(0, groups.size - 1, min(count, groups.size)).round().astype(int))]

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
-
-from gymnasium.vector import AutoresetMode
 
 from snake_gym.config import ConfigError
 from snake_gym.controllers.tuned import Tuning
-from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv
+from snake_gym.envs import DEFAULT_ENV, EnvConfig
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.catalogue import name_robot
 from snake_gym.robot.difference import describe_changes
@@ -22,21 +21,13 @@ from snake_gym.robot.spec import RobotSpec
 from snake_gym.tasks.task_settings import build_env, changed_assignments, scenario_settings
 
 
-def layout_in(env_id: str, trained_in: Mapping[str, Any]) -> ObservationLayout | None:
-    """Return the observations of a registered env with these settings; None if this version does not know them."""
-    try:
-        return SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=trained_in).core.layout
-    except (ConfigError, ValueError):
-        return None
-
-
 def column_fault(own: ObservationLayout, here: ObservationLayout) -> str | None:
     """Return the first column that differs ``here`` from a policy's ``own``, as text; None if all are the same."""
-    before, after = _columns(own), _columns(here)
-    for i, (trained, played) in enumerate(zip(before, after, strict=False)):
+    columns = ([field.name for field in each.fields.values() for _ in range(field.width)] for each in (own, here))
+    for i, (trained, played) in enumerate(zip_longest(*columns, fillvalue="missing")):
         if trained != played:
             return f"column {i + 1} is {trained}, here it is {played}"
-    return None if len(before) == len(after) else f"there are {len(before)} columns, here {len(after)}"
+    return None
 
 
 def env_note(own_id: str, own: EnvConfig, here_id: str, here: EnvConfig, made: str = "trained") -> str | None:
@@ -70,7 +61,3 @@ def tune_options(robot: str | Mapping[str, Any], env_id: str, env: EnvConfig) ->
     options += [] if env_id == DEFAULT_ENV else ["--env-id", env_id]
     changed = changed_assignments(env)
     return shlex.join([*options, *(["--set", *changed] if changed else [])])
-
-
-def _columns(layout: ObservationLayout) -> list[str]:
-    return [field.name for field in layout.fields.values() for _ in range(field.width)]

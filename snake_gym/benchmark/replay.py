@@ -7,9 +7,8 @@ An evaluation's folder holds its settings (``config.yaml``), a row for each epis
 from __future__ import annotations
 
 import csv
-import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,7 @@ import numpy as np
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.report import rows_csv
 from snake_gym.benchmark.runner import play
-from snake_gym.benchmark.scenarios import (
-    ORACLES,
-    BenchmarkConfig,
-    Entrant,
-    Scenarios,
-    make_scenarios,
-    zero_residual,
-)
+from snake_gym.benchmark.scenarios import ORACLES, BenchmarkConfig, Entrant, Scenarios, make_scenarios, zero_residual
 from snake_gym.benchmark.variants import varied
 from snake_gym.config import ConfigError, build, choose, load_yaml, read_json
 from snake_gym.interface.policy import controller_action
@@ -38,60 +30,33 @@ _FEWEST_WORLDS = 16
 _TOLERANCE, _SMALLEST = 1e-3, 1e-4
 """Relative and absolute difference of numbers that count as equal. Another size of the batch, or another processor,
 rounds neural networks otherwise, by 1e-7 in an action, and contacts and friction enlarge that."""
-Row = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Results:
     """Content of an evaluation's folder."""
 
-    folder: Path
-    config: BenchmarkConfig
     scenarios: Scenarios
     summary: Mapping[str, Any]
-    rows: Mapping[str, Sequence[Row]]
-    """Rows of each policy, in the order of the file."""
+    rows: list[dict[str, str]]
 
 
 def read_results(folder: Path) -> Results:
     """Return the content of an evaluation's folder.
 
-    Raises ConfigError for what is missing or damaged, and if its settings no longer give the scenarios of its results.
+    Raises ConfigError for what is missing, and if its settings no longer give the scenarios of its results.
     """
-    summary = read_summary(folder)
-    config = build(BenchmarkConfig, load_yaml(folder / "config.yaml"), str(folder / "config.yaml"))
-    scenarios = make_scenarios(config)
+    file = folder / "results.json"
+    if not file.is_file():
+        raise ConfigError(f"{file} does not exist; expected the folder of an evaluation, which evaluate --out names")
+    summary = read_json(file.read_bytes(), str(file))
+    scenarios = make_scenarios(build(BenchmarkConfig, load_yaml(folder / "config.yaml"), str(folder / "config.yaml")))
     if summary["scenarios"] != scenarios.hash():
         raise ConfigError(
             f"{folder} has results of scenarios {str(summary['scenarios'])[:12]}, but its config.yaml gives "
             f"{scenarios.hash()[:12]} here; expected the folder and the version of snake_gym that made it"
         )
-    return Results(folder, config, scenarios, summary, read_rows(folder / "episodes.csv"))
-
-
-def read_rows(path: Path) -> dict[str, list[Row]]:
-    """Return the rows of an ``episodes.csv`` by policy. Raises ConfigError if it is none."""
-    rows: dict[str, list[Row]] = {}
-    try:
-        text = path.read_text(encoding="utf-8")
-        for row in csv.DictReader(io.StringIO(text, newline=""), strict=True):
-            rows.setdefault(row["policy"], []).append({"seed": row["seed"], **row})
-    except (OSError, ValueError, KeyError, csv.Error) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from None
-    return rows
-
-
-def read_summary(folder: Path) -> dict[str, Any]:
-    """Return the content of the results.json of an evaluation's folder. Raises ConfigError."""
-    file = folder / "results.json"
-    if not file.is_file():
-        raise ConfigError(f"{file} does not exist; expected the folder of an evaluation, which evaluate --out names")
-    summary = read_json(file.read_bytes(), str(file))
-    keys = ("policies", "scenarios", "code")
-    missing = [key for key in keys if key not in summary] if isinstance(summary, dict) else keys
-    if missing:
-        raise ConfigError(f"{file} has no {', '.join(missing)}; expected the results of an evaluation of this version")
-    return summary
+    return Results(scenarios, summary, list(csv.DictReader((folder / "episodes.csv").read_text("utf-8").splitlines())))
 
 
 def recorded_controllers(results: Results) -> list[Entrant]:
@@ -103,8 +68,8 @@ def recorded_controllers(results: Results) -> list[Entrant]:
         elif policy["kind"] != "learned":
             action = {"action": controller_action(policy["controller"])}
             entrant = Entrant(name, policy["kind"], action, zero_residual, {"controller": policy["controller"]})
-            settings = (("reveal", False), ("dither_rad", 0.0), ("gaits", ()))
-            made.append(varied(entrant, *(policy.get(key, default) for key, default in settings)))
+            variant = {key: policy[key] for key in ("reveal", "dither_rad", "gaits") if key in policy}
+            made.append(varied(entrant, **variant))
     return made
 
 
@@ -113,9 +78,8 @@ def replay_rows(results: Results, entrant: Entrant, n: int) -> Iterator[tuple[st
 
     Yields the row's name ("mine seed 1000003") and how it differs; None: it is equal.
     """
-    held = [row for row in results.rows.get(entrant.name, []) if int(row.get("training", 0)) == entrant.training]
-    if not held:
-        raise ConfigError(f"{results.folder}/episodes.csv has no rows of {entrant.name}")
+    of_policy = [row for row in results.rows if row["policy"] == entrant.name]
+    held = [row for row in of_policy if int(row.get("training", 0)) == entrant.training]
     chosen = [held[i] for i in np.sort(np.random.default_rng().permutation(len(held))[:n])]
     first, episodes = results.scenarios.seed, results.scenarios.episodes
     recorded = {int(row["seed"]) - first: row for row in chosen}

@@ -19,9 +19,17 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from snake_gym.benchmark.distribution import compare_scores, number, spread
 from snake_gym.benchmark.runner import INFO_COLUMNS, Episodes
-from snake_gym.benchmark.statistics import Interval, interval, mean_interval, ratio_interval, share_interval
+from snake_gym.benchmark.statistics import (
+    Interval,
+    compare_scores,
+    interval,
+    mean_interval,
+    number,
+    ratio_interval,
+    share_interval,
+    spread,
+)
 from snake_gym.robot.spec import FloatArray
 
 ROW_COLUMNS = (
@@ -29,73 +37,50 @@ ROW_COLUMNS = (
     *(name for name in INFO_COLUMNS if name != "n_faults"), "return",
 )  # fmt: skip
 """Columns of the rows, if the env reports them; ``training`` follows if a policy has several."""
-_COMPARED = ("ratio", "ratio_ci95", "ahead", "behind", "lead", "lead_ci95")
-"""Comparisons of a learned policy with the best classical one."""
 
 
 def summarise(
     results: Sequence[Episodes], resamples: int, references: Sequence[str] = (), weight_n: float | None = None
 ) -> dict[str, Any]:
     """Return all results of the comparison as data for JSON; undefined values are None (docs/comparing.md)."""
-    policies: dict[str, Any] = {}
     scores = {episodes.name: episodes.plays(episodes.score) for episodes in results}
-    for episodes in results:
-        everything = np.ones(episodes.n, dtype=bool)
-        policies[episodes.name] = {"kind": episodes.kind, **_summary(episodes, everything, resamples)}
-        policies[episodes.name] |= spread(scores[episodes.name], resamples)
-        per_m = policies[episodes.name]["energy_j_per_m"]
-        policies[episodes.name]["cost_of_transport"] = per_m / weight_n if per_m is not None and weight_n else None
-        faults = episodes.columns["n_faults"]
-        by_faults = {str(count): faults == count for count in np.unique(faults).tolist()}
-        policies[episodes.name]["by_faults"] = {
-            count: _summary(episodes, chosen, resamples) | _retention(episodes, chosen, resamples)
-            for count, chosen in by_faults.items()
-        }
-        policies[episodes.name] |= _retention(episodes, faults == faults.max(), resamples)
-        if "faults" in episodes.columns:
-            policies[episodes.name] |= {
-                name: {key: _of_group(episodes, chosen, resamples) for key, chosen in groups.items()}
-                for name, groups in fault_groups(episodes.columns["faults"]).items()
-            }
     best = best_classical(results)
-    learned = [episodes for episodes in results if episodes.kind == "learned"]
     rivals = [scores[episodes.name] for episodes in results if episodes.kind == "classical"]
+    oracles = [scores[episodes.name].mean(axis=0) for episodes in results if episodes.kind == "oracle"]
     compared = dict.fromkeys([*([] if best is None else [best.name]), *references])
-    for name, policy in policies.items():
-        others = [other for other in compared if other != name]
-        policy["against"] = {each: compare_scores(scores[name], scores[each], resamples) for each in others}
-    for name in (episodes.name for episodes in learned):
-        found = dict.fromkeys(_COMPARED)
-        if best is not None and np.isfinite(scores[name]).all():
-            found.update({key: policies[name]["against"][best.name][key] for key in ("lead", "lead_ci95")})
-            found.update(_against_best(scores[name], scores[best.name], rivals, resamples))
-        policies[name].update(found)
-    for name, regret in _regrets(results, scores, resamples).items():
-        policies[name].update(regret)
-    first = policies[learned[0].name] if learned else dict.fromkeys(_COMPARED)
+    policies: dict[str, Any] = {}
+    for episodes in results:
+        name, faults, own = episodes.name, episodes.columns["n_faults"], scores[episodes.name]
+        policy = {"kind": episodes.kind, **_summary(episodes, faults >= 0, resamples), **spread(own, resamples)}
+        per_m = policy["energy_j_per_m"]
+        policy["cost_of_transport"] = per_m / weight_n if per_m is not None and weight_n else None
+        policy["by_faults"] = {
+            str(count): _summary(episodes, faults == count, resamples)
+            | _retention(episodes, faults == count, resamples)
+            for count in np.unique(faults).tolist()
+        }
+        policy |= _retention(episodes, faults == faults.max(), resamples)
+        if "faults" in episodes.columns:
+            for by, groups in fault_groups(episodes.columns["faults"]).items():
+                policy[by] = {key: _of_group(episodes, chosen, resamples) for key, chosen in groups.items()}
+        policy["against"] = {
+            other: compare_scores(own, scores[other], resamples) for other in compared if other != name
+        }
+        if episodes.kind == "learned" and best is not None and np.isfinite(own).all():
+            policy |= _against_best(own, scores[best.name].mean(axis=0), rivals, resamples)
+        if any(float(each.mean()) > 0.0 for each in oracles):
+            policy["regret"], policy["regret_ci95"] = regret(own, np.stack(oracles), resamples)
+        policies[name] = policy
     return {
         "policies": policies,
         "score": results[0].score if results else None,
-        "learned": learned[0].name if learned else None,
         "best_classical": None if best is None else best.name,
         "weight_n": weight_n,
-        **{key: first[key] for key in _COMPARED},
     }
 
 
-def _regrets(
-    results: Sequence[Episodes], scores: Mapping[str, FloatArray], resamples: int
-) -> dict[str, dict[str, Any]]:
-    """Return the regret of each policy to the best oracle, by name; nothing where none has played."""
-    oracles = [scores[episodes.name].mean(axis=0) for episodes in results if episodes.kind == "oracle"]
-    if not any(float(each.mean()) > 0.0 for each in oracles):
-        return {}
-    found = {name: regret(plays, np.stack(oracles), resamples) for name, plays in scores.items()}
-    return {name: {"regret": mean, "regret_ci95": ends} for name, (mean, ends) in found.items()}
-
-
 def regret(plays: FloatArray, oracles: FloatArray, resamples: int) -> tuple[float | None, Interval]:
-    """Return the share of the best oracle's mean score, ``oracles`` (R, n), that ``plays`` (T, n) lack."""
+    """Return how far ``plays`` (T, n) are below the best oracle of ``oracles`` (R, n), as a share of its mean."""
     ends = ratio_interval(plays, oracles, resamples)
     share = number(1.0 - plays.mean() / oracles.mean(axis=1).max())
     return share, None if ends is None else [1.0 - ends[1], 1.0 - ends[0]]
@@ -103,14 +88,12 @@ def regret(plays: FloatArray, oracles: FloatArray, resamples: int) -> tuple[floa
 
 def fault_groups(faults: NDArray[Any]) -> dict[str, dict[str, NDArray[np.bool_]]]:
     """Return the episodes by the one kind of their ``faults`` (W,), and by the one joint that fails, as masks (W,)."""
-    sets: list[list[set[str]]] = [[], []]
-    for text in faults.tolist():
-        parts = [fault.split(":") for fault in text.split()]
-        sets[0].append({kind for _, kind in parts})
-        sets[1].append({joint for joint, _ in parts})
-    alone = [np.array([min(each) if len(each) == 1 else "" for each in found]) for found in sets]
-    masks = ({key: only == key for key in sorted(set(only.tolist()) - {""})} for only in alone)
-    return dict(zip(("by_kind", "by_joint"), masks, strict=True))
+    found = {}
+    for group, part in (("by_kind", 1), ("by_joint", 0)):
+        sets = [{fault.split(":")[part] for fault in text.split()} for text in faults.tolist()]
+        only = np.array([min(each) if len(each) == 1 else "" for each in sets])
+        found[group] = {key: only == key for key in sorted(set(only.tolist()) - {""})}
+    return found
 
 
 def _of_group(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
@@ -120,7 +103,7 @@ def _of_group(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> 
 
 
 def _retention(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
-    """Return mean score of the ``chosen`` episodes over that of those without faults.
+    """Return the mean score of the ``chosen`` episodes over the mean score without faults.
 
     Trainings and scenarios are resampled, so that the interval holds what both means are uncertain by.
     """
@@ -143,29 +126,22 @@ def _retention(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) ->
 def best_classical(results: Sequence[Episodes]) -> Episodes | None:
     """Return the classical policy with the largest mean score; of several the one with the most progress, then by
     name."""
-    classical = [episodes for episodes in results if episodes.kind == "classical"]
-    means = {episodes.name: float(score(episodes).mean()) for episodes in classical}
-    known = [episodes for episodes in classical if not math.isnan(means[episodes.name])]
 
     def rank(episodes: Episodes) -> tuple[float, float, str]:
-        return -means[episodes.name], -float(episodes.columns["progress_m"].mean()), episodes.name
+        return -episodes.plays(episodes.score).mean(), -float(episodes.columns["progress_m"].mean()), episodes.name
 
+    classical = [episodes for episodes in results if episodes.kind == "classical"]
+    known = [episodes for episodes in classical if not math.isnan(rank(episodes)[0])]
     return min(known, key=rank, default=None)
 
 
-def score(episodes: Episodes) -> FloatArray:
-    """Return the score, one for each row, by which episodes are compared."""
-    return np.asarray(episodes.columns[episodes.score], dtype=np.float64)
-
-
-def _against_best(plays: FloatArray, best: FloatArray, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
-    reference = best.mean(axis=0)
-    mean = float(reference.mean())
+def _against_best(own: FloatArray, best: FloatArray, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
+    mean = float(best.mean())
     return {
-        "ratio": number(plays.mean() / mean) if mean > 0.0 else None,
-        "ratio_ci95": ratio_interval(plays, np.concatenate(rivals), resamples),
-        "ahead": number(np.mean(plays > reference)),
-        "behind": number(np.mean(plays < reference)),
+        "ratio": number(own.mean() / mean) if mean > 0.0 else None,
+        "ratio_ci95": ratio_interval(own, np.concatenate(rivals), resamples),
+        "ahead": number(np.mean(own > best)),
+        "behind": number(np.mean(own < best)),
     }
 
 
@@ -198,34 +174,29 @@ def _per_metre(means: FloatArray) -> FloatArray:
         return np.asarray(np.where(means[1] > 0.0, means[0] / means[1], np.nan))
 
 
-def _measures(columns: Mapping[str, NDArray[Any]], score: str) -> dict[str, NDArray[Any]]:
-    """Return averaged quantities other than the progress, by name, (W,) each, if the env reports their inputs."""
-    length = columns["episode_time_s"]
-    measures = {"success": columns["is_success"], "energy_j": columns["energy_j"]}
-    for name, reached in (("time_to_target_s", "time_to_first_target_s"), ("time_to_goal_s", "time_to_goal_s")):
-        if reached in columns:
-            measures[name] = np.where(np.isfinite(columns[reached]), columns[reached], length)
-    if "targets_reached" in columns:
-        measures["targets"] = columns["targets_reached"]
-    if "route_m" in columns:
-        measures["route_share"] = columns["progress_m"] / columns["route_m"]
-    if "contact_time_s" in columns:
-        measures["contact_share"] = columns["contact_time_s"] / length
-        measures["contact_force_n"] = columns["contact_impulse_ns"] / length
-    for name, column in _AS_KEPT.items():
-        if column in columns:
-            measures[name] = columns[column]
-    if score_key(score) == score:
-        measures[score] = columns[score]
-    return measures
-
-
 _AS_KEPT = {
-    "folded": "folded_share", "cross_track_m": "mean_cross_track_m", "rms_cross_track_m": "rms_cross_track_m",
+    "success": "is_success", "energy_j": "energy_j", "targets": "targets_reached", "folded": "folded_share",
+    "cross_track_m": "mean_cross_track_m", "rms_cross_track_m": "rms_cross_track_m",
     "schedule_error_m": "mean_schedule_error_m", "speed_error_m_s": "mean_speed_error_m_s",
     "heading_error_rad": "mean_heading_error_rad",
 }  # fmt: skip
 """Columns averaged over the episodes: name in the summary -> column."""
+_TIMES = {"time_to_target_s": "time_to_first_target_s", "time_to_goal_s": "time_to_goal_s"}
+"""Averaged times; an episode without success counts with its length."""
+_SHARES = {
+    "route_share": ("progress_m", "route_m"), "contact_share": ("contact_time_s", "episode_time_s"),
+    "contact_force_n": ("contact_impulse_ns", "episode_time_s"),
+}  # fmt: skip
+"""Averaged ratios of two columns."""
+
+
+def _measures(columns: Mapping[str, NDArray[Any]], score: str) -> dict[str, NDArray[Any]]:
+    """Return averaged quantities other than the progress, by name, (W,) each, if the env reports their inputs."""
+    made = {name: columns[column] for name, column in _AS_KEPT.items() if column in columns}
+    times = {name: columns[column] for name, column in _TIMES.items() if column in columns}
+    made |= {name: np.where(np.isfinite(time), time, columns["episode_time_s"]) for name, time in times.items()}
+    made |= {name: columns[a] / columns[b] for name, (a, b) in _SHARES.items() if a in columns and b in columns}
+    return made if score_key(score) != score else {**made, score: columns[score]}
 
 
 def score_key(score: str) -> str:
@@ -259,18 +230,16 @@ def rows_csv(results: Sequence[Episodes]) -> str:
 
 
 _CELLS: dict[str, tuple[str, str]] = {
-    "worst_tenth": ("worst 10%", ".2f"),
-    "targets": ("targets", ".2f"), "success": ("success", ".0%"), "route_share": ("of the route", ".0%"),
-    "time_to_goal_s": ("goal at [s]", ".1f"),
-    "contact_share": ("in contact", ".0%"), "contact_force_n": ("contact [N]", ".1f"),
-    "cross_track_m": ("off path [m]", ".3f"), "speed_error_m_s": ("speed off [m/s]", ".3f"),
-    "heading_error_rad": ("heading off [rad]", ".2f"), "folded": ("folded", ".1%"),
-    "energy_j_per_m": ("J/m", ".0f"), "regret": ("regret (95 %)", ".1%"),
+    "worst_tenth": ("worst\n10%", ".2f"),
+    "targets": ("targets", ".2f"), "success": ("success", ".0%"), "route_share": ("of the\nroute", ".0%"),
+    "time_to_goal_s": ("goal at\n[s]", ".1f"),
+    "contact_share": ("in\ncontact", ".0%"), "contact_force_n": ("contact\n[N]", ".1f"),
+    "cross_track_m": ("off path\n[m]", ".3f"), "speed_error_m_s": ("speed off\n[m/s]", ".3f"),
+    "heading_error_rad": ("heading\noff [rad]", ".2f"), "folded": ("folded", ".1%"),
+    "energy_j_per_m": ("J/m", ".0f"), "regret": ("regret\n(95 %)", ".1%"),
     "retention": ("kept", ".2f"),
 }  # fmt: skip
 """Columns of the table: key in the summary -> heading and number format."""
-_NARROWEST = 7
-"""Width that a column of the table has for its numbers although its heading is broken in two."""
 
 
 def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
@@ -278,45 +247,38 @@ def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
     key = score_key(summary["score"])
     heading = key.replace("_", " ")
     ranked = sorted(summary["policies"].items(), key=lambda item: math.inf if item[1][key] is None else -item[1][key])
-    shown = [name for name in _CELLS if any(name in policy for _, policy in ranked) and name != key]
-    if key == "success":
-        shown.remove("worst_tenth")  # of zeros and ones
-    if all(policy["retention"] is None for _, policy in ranked):
-        shown.remove("retention")
-    heads = ["progress [m] (95 %)", *(_CELLS[name][0] for name in shown)]
-    overall = _table(title, "policy", heads if key == "mean" else [f"{heading} (95 %)", *heads])
+    left_out = (key, "worst_tenth") if key == "success" else (key,)  # the worst of zeros and ones says nothing
+    known = {name for _, policy in ranked for name in _CELLS if policy.get(name) is not None}
+    shown = [name for name in _CELLS if name in known and name not in left_out]
+    means = dict.fromkeys([key, "mean"])
+    heads = [f"{'progress [m]' if name == 'mean' else heading} (95 %)" for name in means]
+    overall = _table(title, [*heads, *(_CELLS[name][0] for name in shown)])
     for name, policy in ranked:
-        cells = [with_interval(policy)]
-        cells += ["-" if policy.get(each) is None else format(policy[each], _CELLS[each][1]) for each in shown]
-        if policy.get("regret") is not None:
-            cells[1 + shown.index("regret")] += f" {show_bounds(policy['regret_ci95'], '.1%')}"
-        if key != "mean":
-            cells.insert(0, with_interval(policy, key))
-        is_learned, means = policy["kind"] == "learned", policy["seed_means"]
-        label = f"{name} ({len(means)} seed{'s' if len(means) > 1 else ''})" if is_learned else name
-        overall.add_row(Text(label), *cells, style="bold" if is_learned else None)
-        names = policy.get("training_names") or [f"seed {i + 1}" for i in range(len(means))]
-        for training, mean in zip(names, means if len(means) > 1 else [], strict=False):
-            overall.add_row(Text(f"  {training}"), _cell_text(mean, key), *[""] * (len(heads) - (key == "mean")))
+        cells = [with_interval(policy, mean) for mean in means]
+        for each in shown:
+            cells.append("-" if policy.get(each) is None else format(policy[each], _CELLS[each][1]))
+            if each == "regret":
+                cells[-1] += f" {show_bounds(policy['regret_ci95'], '.1%')}"
+        seeds = policy["seed_means"] if policy["kind"] == "learned" else []
+        label = f"{name} ({len(seeds)} seed{'s' if len(seeds) > 1 else ''})" if seeds else name
+        overall.add_row(Text(label), *cells, style="bold" if seeds else None)
+        names = policy.get("training_names") or [f"seed {i + 1}" for i in range(len(seeds))]
+        for training, mean in zip(names, seeds if len(seeds) > 1 else [], strict=False):
+            overall.add_row(Text(f"  {training}"), _cell_text(mean, key))
     what = {"success": "success [%]", "mean": "progress [m]"}.get(key, heading)
-    by_faults = _table(
-        f"{what} by number of failed joints, ± half of the 95 % interval", "failed",
-        [*(name for name, _ in ranked), "episodes"],
-    )  # fmt: skip
-    for count in sorted({int(count) for _, policy in ranked for count in policy["by_faults"]}):
-        groups = [policy["by_faults"][str(count)] for _, policy in ranked]
-        by_faults.add_row(str(count), *(_with_half_width(group, key) for group in groups), str(groups[0]["episodes"]))
+    groups = ranked[0][1]["by_faults"]
+    by_faults = _table(f"{what} by number of failed joints, ± half of the 95 % interval", list(groups))
+    for name, policy in ranked:
+        by_faults.add_row(Text(name), *(_with_half_width(group, key) for group in policy["by_faults"].values()))
+    by_faults.add_row("episodes", *(str(group["episodes"]) for group in groups.values()))
     return [overall, by_faults]
 
 
-def _table(title: str, first: str, columns: Sequence[str]) -> Table:
+def _table(title: str, columns: Sequence[str]) -> Table:
     made = Table(title=Text(title), title_justify="left", title_style="", box=SIMPLE_HEAD, header_style="bold")
-    made.add_column(Text(first), overflow="fold")
+    made.add_column("policy", overflow="fold")
     for column in columns:
-        in_two = column in {heading for heading, _ in _CELLS.values()} and " " in column
-        most = max(_NARROWEST, *(len(part) for part in column.rsplit(" ", 1))) if in_two else None
-        stays = len(column) < 20 and not in_two
-        made.add_column(Text(column, overflow="fold"), justify="right", no_wrap=stays, width=most)
+        made.add_column(Text(column), justify="right", no_wrap=True)
     return made
 
 
@@ -349,18 +311,15 @@ def _with_half_width(group: Mapping[str, Any], key: str) -> str:
 
 def verdicts(summary: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each learned policy that is compared with the best classical one."""
-    best = summary["best_classical"]
-    learned = ((name, each) for name, each in summary["policies"].items() if each.get("ratio") is not None)
-    return [_verdict(name, each, best, summary["score"]) for name, each in learned]
-
-
-def _verdict(name: str, compared: Mapping[str, Any], best: str, score: str) -> str:
-    interval, pairs = compared["ratio_ci95"], "scenarios"
-    if len(compared["seed_means"]) > 1:
-        pairs = "pairs of a scenario and a training seed"
-    ends = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
+    score = summary["score"]
     what = {"progress_m": "progress", "is_success": "success"}.get(score, score.replace("_", " "))
-    return (
-        f"{name} makes {compared['ratio']:.2f}{ends} times the {what} of {best}, the best classical controller that "
-        f"plays, and is ahead in {compared['ahead']:.0%} of the {pairs}."
-    )
+    found = []
+    for name, each in summary["policies"].items():
+        if each.get("ratio") is not None:
+            ends = f" {show_bounds(each['ratio_ci95'], '.2f')}" if each["ratio_ci95"] else ""
+            pairs = "pairs of a scenario and a training seed" if len(each["seed_means"]) > 1 else "scenarios"
+            found.append(
+                f"{name} makes {each['ratio']:.2f}{ends} times the {what} of {summary['best_classical']}, the best "
+                f"classical controller that plays, and is ahead in {each['ahead']:.0%} of the {pairs}."
+            )
+    return found

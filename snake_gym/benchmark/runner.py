@@ -1,18 +1,11 @@
-"""Runner that plays every policy through all scenarios in one batch, with one row of results for each episode.
-
-Finished policies are kept in ``<out>/policies/<name>.npz`` under a key that changes with anything that could change the
-result (scenarios, policy, code, numpy and numba); a later run reuses those whose key is the same.
-"""
+"""Runner: every policy plays all scenarios in one batch, with one row of results for each episode."""
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,10 +14,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
-import snake_gym
 from snake_gym.benchmark.scenarios import Entrant, EntrantKind, Scenarios
-from snake_gym.config import digest, read_json, to_json, write_atomic
-from snake_gym.config.records import digest_sources, versions
+from snake_gym.config import digest
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.interface.policy import Policy
 from snake_gym.robot.spec import FloatArray
@@ -40,8 +31,6 @@ INFO_COLUMNS = (
 """Infos kept at the end of an episode, if the env reports them, with the score."""
 MAX_SAMPLES = 240
 """Largest number of samples over time of the progress that are kept of each episode."""
-PLAYERS = ("runner", "oracle", "fault_gaits", "variants", "own_policy")
-"""Modules of this folder that say what is done in an episode; the others are about its results."""
 
 
 @dataclass(frozen=True)
@@ -126,28 +115,15 @@ def roll(
         yield reward, ended, infos
 
 
-def play_all(
-    entrants: Sequence[Entrant],
-    scenarios: Scenarios,
-    folder: Path,
-    fresh: bool = False,
-    progress: Console | None = None,
-) -> list[Episodes]:
-    """Play every entrant, or take its finished rows from ``folder`` if nothing has changed and not ``fresh``.
+def play_all(entrants: Sequence[Entrant], scenarios: Scenarios, progress: Console | None = None) -> list[Episodes]:
+    """Play every entrant; entrants of one name are trainings of one recipe, and their rows become one result.
 
-    Entrants of one name are trainings of one recipe: their rows become one result. ``progress``: console for a bar.
-    Raises RuntimeError if two policies did not get the same scenarios, so that they cannot be compared.
+    ``progress``: console for a bar. Raises RuntimeError if two policies did not get the same scenarios, so that they
+    cannot be compared.
     """
     played: dict[str, list[Episodes]] = {}
     for entrant in track(entrants, "policies", console=progress, disable=progress is None):
-        mark = f".training{entrant.training}" if entrant.training else ""
-        path, key = folder / f"{file_name(entrant.name)}{mark}.npz", fingerprint(entrant, scenarios)
-        episodes = None if fresh or not entrant.is_kept else load_episodes(path, key)
-        if episodes is None:
-            episodes = play(entrant, scenarios)
-            if entrant.is_kept:
-                save_episodes(episodes, path, key)
-        played.setdefault(entrant.name, []).append(episodes)
+        played.setdefault(entrant.name, []).append(play(entrant, scenarios))
     if len({episodes.scenario for trainings in played.values() for episodes in trainings}) > 1:
         raise RuntimeError("the policies did not play the same scenarios; their episodes cannot be paired")
     return [join_plays(trainings) for trainings in played.values()]
@@ -162,54 +138,6 @@ def join_plays(played: Sequence[Episodes]) -> Episodes:
     columns["training"] = np.repeat(np.arange(len(played)), first.n)
     progress = np.concatenate([each.sample_progress_m for each in played], axis=1)
     return replace(first, columns=columns, sample_progress_m=progress)
-
-
-def fingerprint(entrant: Entrant, scenarios: Scenarios) -> str:
-    """Return a text that changes with all inputs of ``play``: policy, scenarios, code, numpy and numba.
-
-    It does not change with the machine, although another processor may round differently.
-    """
-    libraries = versions(("numpy", "numba"))
-    return digest(
-        entrant.name, entrant.kind, entrant.identity, entrant.env_settings, scenarios.identity(), code_digest(),
-        libraries["numpy"], libraries["numba"],
-    )  # fmt: skip
-
-
-def save_episodes(episodes: Episodes, path: Path, key: str) -> None:
-    """Write the rows of one policy, atomically."""
-    meta = {
-        "key": key, "name": episodes.name, "kind": episodes.kind, "scenario": episodes.scenario,
-        "score": episodes.score,
-    }  # fmt: skip
-    arrays: dict[str, Any] = {f"column/{name}": values for name, values in episodes.columns.items()}
-    arrays |= {"sample_time_s": episodes.sample_time_s, "sample_progress_m": episodes.sample_progress_m}
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, meta=np.array(to_json(meta)), **arrays)
-    write_atomic(path, buffer.getvalue())
-
-
-def load_episodes(path: Path, key: str) -> Episodes | None:
-    """Return the rows that ``save_episodes`` wrote under the same ``key``; None if there are no usable ones."""
-    try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
-            arrays = dict(data)
-        meta = read_json(str(arrays.pop("meta")), str(path))
-        if meta["key"] != key:
-            return None
-        times, progress = arrays.pop("sample_time_s"), arrays.pop("sample_progress_m")
-    except Exception:  # damaged files fail in any way
-        return None
-    columns = {name.removeprefix("column/"): values for name, values in arrays.items()}
-    return Episodes(meta["name"], meta["kind"], columns, times, progress, meta["scenario"], meta["score"])
-
-
-def file_name(name: str) -> str:
-    """Return a file name for a policy's name: itself if it is harmless, else with a digest that keeps it unique."""
-    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)[:80]
-    if plain == name and not plain.startswith("."):
-        return name
-    return f"{plain.lstrip('.')}-{digest(name)[:8]}"
 
 
 def _digest(env: SnakeVectorEnv) -> str:
@@ -229,13 +157,3 @@ def _fault_texts(env: SnakeVectorEnv) -> list[str]:
         )
         for both in np.stack([robot.faults.kind, robot.second_faults.kind], axis=1)
     ]
-
-
-@cache
-def code_digest() -> str:
-    """Return a digest of this package's source, as far as results depend on it."""
-    others, folder = ("render", "benchmark", "hardware", "agents"), Path(__file__).parent
-    return digest(
-        digest_sources(Path(snake_gym.__file__).parent, without=others),
-        *((folder / f"{name}.py").read_bytes() for name in PLAYERS),
-    )

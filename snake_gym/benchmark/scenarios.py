@@ -6,26 +6,25 @@ World i of every policy has seed ``seed + i``, so that row i of any two policies
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
-from pydantic import Field
 
 from snake_gym.benchmark.own_policy import OwnPolicy
-from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, tune_options, tuning_notes
+from snake_gym.benchmark.policies import TrainedPolicy
+from snake_gym.benchmark.policy_fit import column_fault, env_note, tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
-from snake_gym.config.settings import Count, Share
+from snake_gym.config.settings import Count, PositiveCount, Share
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeEnv, SnakeVectorEnv
+from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.observation_columns import check_columns
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
-from snake_gym.interface.policy_file import FilePolicy
 from snake_gym.plugins import choose_registered
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import robot_note
@@ -34,11 +33,8 @@ from snake_gym.tasks.task_settings import build_env, laid_over, scenario_setting
 
 EntrantKind = Literal["learned", "classical", "oracle", "reference"]
 """Kinds of entrants. Regret is measured to oracles, and nothing to references."""
-TrainedPolicy = FilePolicy | OwnPolicy
 ORACLES = {"oracle": True, "oracle_next": False}
 """Names of oracles (``oracle``), and whether they know the targets to come."""
-MOST_EPISODES, MOST_RESAMPLES = 100_000, 1_000_000
-"""Largest settings. All episodes are played at once, and a world takes about 10 kB."""
 
 
 class Variant(Settings):
@@ -53,10 +49,6 @@ class Variant(Settings):
     dither_rad: Share = 0.0
     """Standard deviation of white noise on its joint references [rad]."""
 
-    def check(self) -> None:
-        if self.gaits and self.dither_rad > 0.0:
-            raise ValueError("gaits goes with controller and reveal alone; leave dither_rad out")
-
 
 class BenchmarkConfig(Settings):
     """Settings of a benchmark."""
@@ -68,8 +60,8 @@ class BenchmarkConfig(Settings):
     """Registered name of the environment of the scenarios."""
     robot: str | dict[str, Any] | None = None
     """Preset name, path of a robot's YAML file, or its settings; None: that of env_file, or resilient_servo."""
-    episodes: Annotated[int, Field(ge=1, le=MOST_EPISODES)] = 512
-    """Number of scenarios that each policy plays, one episode each."""
+    episodes: PositiveCount = 512
+    """Number of scenarios, all played at once (10 kB each), one episode of each policy."""
     seed: Count = BENCHMARK.first
     """Seed of the first scenario; ``seed_ranges`` lists the seeds of training and tuning."""
     env_file: str | None = None
@@ -86,27 +78,20 @@ class BenchmarkConfig(Settings):
     """Further rows, by name: {told: {controller: fault_aware, reveal: true}}."""
     action: dict[str, Any] | None = None
     """Action space of policies that do not say in which env they were trained; None: that of env_file."""
-    resamples: Annotated[int, Field(ge=100, le=MOST_RESAMPLES)] = 10_000
+    resamples: PositiveCount = 10_000
     """Number of bootstrap resamples."""
     references: tuple[str, ...] = ()
     """Names of entrants that every other one is compared with, as with the best classical one."""
-    replays: Count = 4
-    """Number of scenarios shown in the replay."""
 
     def check(self) -> None:
         find_task(self.env_id)
         if self.seed + self.episodes > 2**31:
             raise ValueError(f"seed is {self.seed}; expected seed + episodes <= 2^31")
-        for name in self.variants.keys() & ORACLES:
-            raise ValueError(f"variants.{name} has the name of an oracle; expected another, such as 'knows the faults'")
-        for key, instead in (("robot", "robot"), ("action", "action, controllers and policies")):
-            if key in self.env:
-                raise ValueError(f"env.{key} is not set here; it follows from {instead}")
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """Policy that takes part in a comparison."""
+    """One policy in a comparison."""
 
     name: str
     kind: EntrantKind
@@ -115,19 +100,17 @@ class Entrant:
     make_policy: Callable[[SnakeVectorEnv], Policy]
     """Maker of the policy for an env that has these settings."""
     identity: Mapping[str, Any]
-    """Plain data that changes whenever the policy would act differently."""
+    """Plain data about the policy for ``results.json``, such as its digest or settings."""
     notes: tuple[str, ...] = ()
     """Notes on its results, without its name."""
     training: int = 0
-    """Number of the training, from 0 on, among those of one recipe, which are entrants of one name."""
+    """Number of the training, from 0 on; trainings of one recipe share a name."""
     training_name: str = ""
-    is_kept: bool = True
-    """False: ``identity`` does not tell whether it would act differently, so it is played again in each run."""
 
 
 @dataclass(frozen=True)
 class Scenarios:
-    """Worlds that every entrant plays."""
+    """Worlds of a comparison, the same for every entrant."""
 
     env: EnvConfig
     spec: RobotSpec
@@ -141,16 +124,6 @@ class Scenarios:
         settings["action"] = to_dict(entrant.env_settings.get("action", {}))  # replaces, never mixes, action spaces
         config = build(find_task(self.env_id), settings, f"{entrant.name}: env")
         return SnakeVectorEnv(self.env_id, n_worlds or self.episodes, AutoresetMode.DISABLED, config=config)
-
-    def identity(self) -> dict[str, Any]:
-        """Return plain data that changes whenever a scenario would."""
-        settings = to_dict(self.env)
-        for irrelevant in ("action", "n_threads"):
-            settings.pop(irrelevant, None)
-        return {
-            "env_id": self.env_id, "env": settings, "robot": to_dict(self.spec), "seed": self.seed,
-            "episodes": self.episodes,
-        }  # fmt: skip
 
     def title(self) -> str:
         """Return their number and length for people."""
@@ -174,7 +147,7 @@ def resolve_benchmark(config: BenchmarkConfig) -> BenchmarkConfig:
 
 
 def make_scenarios(config: BenchmarkConfig) -> Scenarios:
-    """Return the scenarios of a benchmark, which show nobody the truth. Raises ConfigError for wrong env settings."""
+    """Return the scenarios of a benchmark, without privileged observations. Raises ConfigError for wrong settings."""
     config = resolve_benchmark(config)
     settings = merge(config.env, {"robot": config.robot, "action": config.action})
     env = build_env(config.env_id, settings).without_privileged()
@@ -184,10 +157,8 @@ def make_scenarios(config: BenchmarkConfig) -> Scenarios:
     return Scenarios(env, spec, config.seed, config.episodes, config.env_id)
 
 
-def classical_entrant(entry: str, config: BenchmarkConfig, called: str | None = None) -> Entrant:
+def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
     """Return a classical controller: a kind, with the parameters that were tuned for the robot, or ``name=file``.
-
-    With ``called``, that is its name and ``entry`` a kind or a file.
 
     A gait that was tuned on another robot or in other scenarios than those of ``config`` gets a note. Raises
     ConfigError for an unknown kind, missing tuned parameters, or a file of something else.
@@ -195,44 +166,19 @@ def classical_entrant(entry: str, config: BenchmarkConfig, called: str | None = 
     scenarios = make_scenarios(config)
     spec, env = scenarios.spec, scenarios.env
     name, given, file = entry.partition("=")
-    if called is not None and entry.endswith((".yaml", ".yml")):
-        name, given, file = called, "=", entry
-    if given:
-        path = Path(file)
-    else:
+    if not given:
         kind = choose_registered(name, CONTROLLERS, "controller")
-        path = find_tuned(kind, spec, tune_options(env.robot, config.env_id, env))
-    name = called or name
-    settings = resolve_controller({"file": str(path)}, name, spec)
-    make_controller(settings, spec, where=str(path))  # says now whether it fits the robot
-
-    env_settings = {"action": controller_action(settings)}
-    identity = {"controller": settings}
-    notes = tuning_notes(tuning_of({"file": str(path)}, spec), spec, config.env_id, env)
-    return Entrant(name, "classical", env_settings, zero_residual, identity, notes)
+        file = str(find_tuned(kind, spec, tune_options(env.robot, config.env_id, env)))
+    settings = resolve_controller({"file": file}, name, spec)
+    make_controller(settings, spec, where=file)  # says now whether it fits the robot
+    notes = tuning_notes(tuning_of({"file": file}, spec), spec, config.env_id, env)
+    action = {"action": controller_action(settings)}
+    return Entrant(name, "classical", action, zero_residual, {"controller": settings}, notes)
 
 
 def zero_residual(env: SnakeVectorEnv) -> Policy:
-    """Return the policy that leaves all to the controller underneath."""
+    """Return a policy of zeros: the controller underneath acts alone."""
     return ZeroResidual(env.core.decoder.size)
-
-
-def named_policies(given: Sequence[str]) -> dict[str, str]:
-    """Return paths by name for texts ``NAME=PATH``, or a path alone, which is named after its last part.
-
-    Raises ConfigError for an empty part, or a repeated name.
-    """
-    policies: dict[str, str] = {}
-    for text in given:
-        name, equals, path = text.partition("=")
-        if not equals:
-            name, path = Path(text).stem, text
-        if not name or not path:
-            raise ConfigError(f"--policy is {text!r}; expected NAME=PATH")
-        if name in policies:
-            raise ConfigError(f"--policy: two policies are called {name!r}; give one of them another name, NAME=PATH")
-        policies[name] = path
-    return policies
 
 
 def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> Entrant:
@@ -242,10 +188,11 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     Another robot, scale or kind of scenario than in its training gets a note. One that does not say where it was
     trained plays in the env of the scenarios, with its action space.
     """
-    if policy.env_id is None or policy.env_config is None:
-        task, settings = None, {"action": to_dict(scenarios.env.action)}
-    else:
-        task, settings = find_task(policy.env_id, f"policy {name}: env_id"), policy_settings(policy.env_config)
+    trained_in, settings = None, {"action": to_dict(scenarios.env.action)}
+    if policy.env_id is not None:
+        task = find_task(policy.env_id, f"policy {name}: env_id")
+        trained_in = build(task, policy.env_config or {}, f"policy {name}: env")
+        settings = policy_settings(policy.env_config or {})
     for group in ("course", "follow"):
         if not hasattr(scenarios.env, group):  # another task, which does not show this
             settings.pop(group, None)
@@ -255,8 +202,7 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     assert isinstance(spaces[1], Box)
     if isinstance(policy, OwnPolicy):
         policy = policy.in_env(lambda: SnakeEnv(scenarios.env_id, config=core.config), spaces[1])
-        identity, kept = {"policy": policy.digest}, policy.digest is not None
-        entrant = replace(entrant, identity=identity, is_kept=kept)
+        entrant = replace(entrant, identity={"policy": policy.digest})
     for what, own_space, here_space in zip(
         ("observations", "actions"), (policy.observation_space, policy.action_space), spaces, strict=True
     ):
@@ -265,19 +211,15 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
                 f"policy {name} has {own_space.shape} {what}, these scenarios on robot {scenarios.spec.name} have "
                 f"{here_space.shape}; it was trained for another robot or env than {scenarios.env_id}"
             )
-    box = policy.action_space
-    if box is not None and (box.low.min(), box.high.max()) != (-1.0, 1.0):
-        note = f"its actions are in [{box.low.min():g}, {box.high.max():g}]; here they are clipped to [-1, 1]"
-        entrant = replace(entrant, notes=(*entrant.notes, note))
-    if task is None or policy.env_id is None or policy.env_config is None:
-        return entrant
-    own, here = layout_in(policy.env_id, policy.env_config), core.layout
-    if own is None:
-        return replace(entrant, notes=(*entrant.notes, "the env it was trained in is not known to this version"))
-    if (fault := column_fault(own, here)) is not None:
-        raise ConfigError(f"policy {name} was trained on other observations: {fault}")
-    others = env_note(policy.env_id, build(task, policy.env_config), scenarios.env_id, core.config)
-    notes = (*entrant.notes, robot_note(own.spec, here.spec), others)
+    notes: list[str | None] = []
+    if (box := policy.action_space) is not None and (box.low.min(), box.high.max()) != (-1.0, 1.0):
+        notes.append(f"its actions are in [{box.low.min():g}, {box.high.max():g}]; here they are clipped to [-1, 1]")
+    if trained_in is not None:
+        own = SnakeCore(trained_in, 1).layout
+        if (fault := column_fault(own, core.layout)) is not None:
+            raise ConfigError(f"policy {name} was trained on other observations: {fault}")
+        notes.append(robot_note(own.spec, core.spec))
+        notes.append(env_note(str(policy.env_id), trained_in, scenarios.env_id, core.config))
     return replace(entrant, notes=tuple(note for note in notes if note is not None))
 
 

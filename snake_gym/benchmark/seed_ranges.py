@@ -20,14 +20,9 @@ TUNING = SeedRange("tuning", BENCHMARK.end, 2**31)
 RANGES = (TRAINING, EVALUATION, BENCHMARK, TUNING)
 
 
-def uses(first: int, count: int) -> list[str]:
-    """Return the uses of the seeds ``first`` to ``first + count - 1``."""
-    return [each.use for each in RANGES if first < each.end and first + count > each.first]
-
-
 def seed_note(first: int, count: int) -> str | None:
-    """Return a note on scenarios with these seeds if some are not for benchmarks; else None."""
-    others = [use for use in uses(first, count) if use != BENCHMARK.use]
+    """Return a note on scenarios with the seeds ``first`` and up if some are not for benchmarks; else None."""
+    others = [each.use for each in RANGES if first < each.end and first + count > each.first and each != BENCHMARK]
     if not others:
         return None
     return (

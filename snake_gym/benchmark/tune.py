@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from snake_gym.benchmark.tuning import TuningConfig, best_of, describe_score, run_search
+from snake_gym.benchmark.tuning import TuningConfig, best_of, run_search
 from snake_gym.config import (
     ConfigError,
     OptionParser,
@@ -51,18 +51,15 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.seeds is None:
         report = run_search(config)
     else:
-        configs = [replace(config, seed=seed) for seed in read_seeds(arguments.seeds)]
-        reports = {each.seed: run_search(each) for each in configs}
+        reports = {seed: run_search(replace(config, seed=seed)) for seed in read_seeds(arguments.seeds)}
         report = best_of(replace(config, seed=max(reports)), reports)
     words = sys.argv[1:] if argv is None else argv
-    found = {key: value for key, value in report["tuning"].items() if key != "command"}
-    report["tuning"] = {"command": shlex.join([*PROGRAM.split(), *words]), **found}
+    report["tuning"] = {"command": shlex.join([*PROGRAM.split(), *words]), **report["tuning"]}
     dump_yaml(report, out)
     name = report["tuning"]["score"]
     score = report["tuning"][name]
-    bounds = ", ".join(describe_score(value, name) for value in score["ci95"] or ()) or "-"
-    mean = describe_score(score["mean"], name)
-    print(f"{kind}: {name} {mean} [{bounds}] in {score['episodes']} unseen scenarios; wrote {out}")
+    bounds = score["ci95"] or "[-]"
+    print(f"{kind}: {name} {score['mean']} {bounds} in {score['episodes']} unseen scenarios; wrote {out}")
     return 0
 
 

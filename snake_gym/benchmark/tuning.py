@@ -13,7 +13,7 @@ scenarios of the last one is kept (``best_of``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from pydantic import Field
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import track
 
 from snake_gym.benchmark.runner import roll
 from snake_gym.benchmark.seed_ranges import TUNING
@@ -29,7 +29,7 @@ from snake_gym.benchmark.statistics import mean_interval, share_interval
 from snake_gym.config import ConfigError, Settings, build, merge, to_dict
 from snake_gym.config.settings import PositiveCount
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
-from snake_gym.controllers.base import search_ranges
+from snake_gym.controllers.base import SearchRange, search_ranges
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import ZeroResidual, controller_action
@@ -54,31 +54,22 @@ TIME_WEIGHT = 1e-6
 """Weight of the time, as a share of its largest value; less than one part in the number of episodes."""
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """Number to search, uniformly between its bounds or, if ``log``, uniformly in its logarithm."""
-
-    name: str
-    low: float
-    high: float
-    log: bool = False
-
-    def value(self, share: FloatArray) -> FloatArray:
-        """Return values at ``share`` (0 .. 1) of the range, same shape, rounded to five digits for readable files."""
-        if self.log:
-            raw = self.low * (self.high / self.low) ** share
-        else:
-            raw = self.low + (self.high - self.low) * share
-        return np.vectorize(lambda x: float(f"{x:.5g}"), otypes=[np.float64])(raw)
+def value_at(share: FloatArray, within: SearchRange) -> FloatArray:
+    """Return values at ``share`` (0 .. 1) of a range, same shape, rounded to five digits for readable files."""
+    if within.log:
+        raw = within.low * (within.high / within.low) ** share
+    else:
+        raw = within.low + (within.high - within.low) * share
+    return np.vectorize(lambda x: float(f"{x:.5g}"), otypes=[np.float64])(raw)
 
 
-def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
-    """Return the parameters of a controller kind that its settings give a range (``searched``), for this robot."""
+def search_space(kind: str, spec: RobotSpec) -> dict[str, SearchRange]:
+    """Return the searched parameters of a controller kind by name, with their ranges for this robot."""
     ranges = search_ranges(CONTROLLERS[kind].config_type)
-    return tuple(
-        Parameter(name, own.low, own.high if own.limit is None else min(own.high, own.limit(spec)), own.log)
+    return {
+        name: own if own.limit is None else replace(own, high=min(own.high, own.limit(spec)))
         for name, own in ranges.items()
-    )
+    }
 
 
 class TuningConfig(Settings):
@@ -132,20 +123,10 @@ def objective(infos: Mapping[str, NDArray[Any]], score: str, time_limit_s: float
 
 def score_of(worth: FloatArray, score: str) -> dict[str, Any]:
     """Return the mean of the task's score over episodes, from their worth, with its 95 % interval, if it has one."""
-    if score == "is_success":
-        succeeded = worth >= 1.0
-        mean, bounds = float(succeeded.mean()), share_interval(succeeded)
-    else:
-        mean, bounds = float(worth.mean()), mean_interval(worth)
+    values = worth >= 1.0 if score == "is_success" else worth
+    bounds = share_interval(values) if score == "is_success" else mean_interval(values)
     shown = None if bounds is None else [round(bound, 4) for bound in bounds]
-    return {"mean": round(mean, 4), "ci95": shown, "episodes": int(worth.size)}
-
-
-def describe_score(value: float, score: str) -> str:
-    """Return a mean score as text."""
-    if score == "is_success":
-        return f"{100.0 * value:.1f} %"
-    return f"{value:.2f} m" if score == "progress_m" else f"{value:.4g}"
+    return {"mean": round(float(values.mean()), 4), "ci95": shown, "episodes": int(worth.size)}
 
 
 class Search:
@@ -161,18 +142,17 @@ class Search:
         fixed = resolve_controller(config.controller, spec=self.spec)
         self.kind = str(fixed["kind"])
         space = search_space(self.kind, self.spec)
-        if not space:
-            raise ConfigError(
-                f"controller {self.kind} has nothing to search; give the numbers in its settings "
-                f"({CONTROLLERS[self.kind].config_type.__name__}) a range: snake_gym.controllers.base.searched"
-            )
-        self.space = tuple(parameter for parameter in space if parameter.name not in config.controller)
+        self.space = {name: within for name, within in space.items() if name not in config.controller}
         if not self.space:
-            raise ConfigError(f"controller fixes {', '.join(p.name for p in space)}; expected one left to search")
-        self.base = {**fixed, **{p.name: float(p.value(np.array(0.5))) for p in self.space}}
+            raise ConfigError(
+                f"controller {self.kind} has nothing to search, of {list(space)}; expected a number in its "
+                "settings that is not fixed, with a range (snake_gym.controllers.base.searched)"
+            )
+        self.base = {**fixed, **{name: float(value_at(np.array(0.5), within)) for name, within in self.space.items()}}
         make_controller(self.base, self.spec)
         self.env_config = replace(env_config, action=build(ActionConfig, controller_action(self.base), "action"))
         self.env = SnakeVectorEnv(config.env_id, config.worlds, AutoresetMode.DISABLED, config=self.env_config)
+        self.first_seed = SEED_BASE + SEED_SPAN * config.seed
         self.generation = 0
         self.mean = np.full(len(self.space), 0.5)
         self.deviation = np.full(len(self.space), START_DEVIATION)
@@ -180,18 +160,16 @@ class Search:
         """Mean of the distribution after each generation."""
         self.score = self.env.core.task.score
         """Name of the maximised score."""
-        self.scores: list[float] = []
-        """Mean objective of the elite of each generation."""
 
-    def advance(self) -> float:
-        """Play one generation, move the distribution to its elite, and return the elite's mean objective."""
+    def advance(self) -> None:
+        """Play one generation, and move the distribution to its elite."""
         config = self.config
         rng = np.random.default_rng([config.seed, self.generation])
         noise = rng.standard_normal((config.population, len(self.space)))
         noise[0] = 0.0  # the mean itself takes part
         shares = np.clip(self.mean + self.deviation * noise, 0.0, 1.0)
         n_scenarios = config.worlds // config.population
-        first = self._first_seed() + self.generation * n_scenarios
+        first = self.first_seed + self.generation * n_scenarios
         worth = self.play(shares, np.arange(first, first + n_scenarios)).mean(axis=1)
         elite = shares[np.argsort(-worth, kind="stable")[: max(2, round(ELITE_SHARE * config.population))]]
         self.mean = SMOOTHING * elite.mean(axis=0) + (1.0 - SMOOTHING) * self.mean
@@ -199,19 +177,17 @@ class Search:
         self.deviation = np.maximum(self.deviation, LEAST_DEVIATION)
         self.generation += 1
         self.trail.append(self.mean.tolist())
-        self.scores.append(float(np.sort(worth)[-len(elite) :].mean()))
-        return self.scores[-1]
 
     def parameters(self, shares: FloatArray) -> dict[str, FloatArray]:
         """Return parameter values (K,) by name, for shares of the ranges (K, P)."""
-        return {parameter.name: parameter.value(shares[:, i]) for i, parameter in enumerate(self.space)}
+        return {name: value_at(shares[:, i], within) for i, (name, within) in enumerate(self.space.items())}
 
     def play(self, shares: FloatArray, seeds: NDArray[np.int64]) -> FloatArray:
         """Return the objective (K, S) of K candidates, shares (K, P), on the S scenarios ``seeds``; K * S = worlds."""
         return self.play_values(self.parameters(shares), seeds)
 
     def play_values(self, values: Mapping[str, FloatArray], seeds: NDArray[np.int64]) -> FloatArray:
-        """Return the objective (K, S) of K candidates whose parameters are ``values`` (K,), as ``play`` does."""
+        """Return the objective (K, S) of K candidates with parameters ``values`` (K,), as ``play`` does."""
         n_scenarios, n_candidates = seeds.size, next(iter(values.values())).size
         per_world = {name: np.repeat(of_candidate, n_scenarios) for name, of_candidate in values.items()}
         self.env.core.use_controller(make_controller(self.base, self.spec, per_world))
@@ -227,23 +203,23 @@ class Search:
         while config.worlds % len(finalists):
             finalists = finalists[1:]
         n_scenarios = config.worlds // len(finalists)
-        choice = self._first_seed() + CHOICE_START
+        choice = self.first_seed + CHOICE_START
         winner = int(self.play(finalists, np.arange(choice, choice + n_scenarios)).mean(axis=1).argmax())
-        score = self._first_seed() + SCORE_START
+        score = self.first_seed + SCORE_START
         worth = self.play(finalists[winner : winner + 1], np.arange(score, score + config.worlds)).ravel()
         found = {name: float(values[winner]) for name, values in self.parameters(finalists).items()}
-        searched = self.generation * (config.worlds // config.population)
+        searched, env = self.generation * (config.worlds // config.population), to_dict(self.env_config)
         return {
             "controller": resolve_controller({**self.base, **found}),
             "tuning": {
                 "robot": to_dict(self.spec),
                 "env_id": config.env_id,
-                "env": self.scenario(),
+                "env": {name: env[name] for name in env if name not in ("robot", "action", "n_threads")},
                 "score": self.score,
                 self.score: score_of(worth, self.score),
-                "searched": {p.name: p.value(np.array([0.0, 1.0])).tolist() for p in self.space},
+                "searched": {name: value_at(np.array([0.0, 1.0]), of).tolist() for name, of in self.space.items()},
                 "seeds": {
-                    "search": [self._first_seed(), self._first_seed() + searched - 1],
+                    "search": [self.first_seed, self.first_seed + searched - 1],
                     "choice": [choice, choice + n_scenarios - 1],
                     "score": [score, score + config.worlds - 1],
                 },
@@ -254,26 +230,13 @@ class Search:
             },
         }
 
-    def scenario(self) -> dict[str, Any]:
-        """Return plain settings of the env, without robot, action and n_threads."""
-        env = to_dict(self.env_config)
-        return {name: env[name] for name in env if name not in ("robot", "action", "n_threads")}
-
-    def _first_seed(self) -> int:
-        return SEED_BASE + SEED_SPAN * self.config.seed
-
 
 def run_search(config: TuningConfig) -> dict[str, Any]:
     """Search with a progress bar on stderr, and return the report."""
     search = Search(config)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[best]}"), console=Console(stderr=True)) as progress:
-        task = progress.add_task(f"tuning {search.kind}", total=config.generations + 1, best="")
-        for _ in range(config.generations):
-            progress.update(task, advance=1, best=f"elite {describe_score(search.advance(), search.score)}")
-        report = search.report()
-        progress.update(task, advance=1)
-    return report
+    for _ in track(range(config.generations), f"tuning {search.kind}", console=Console(stderr=True)):
+        search.advance()
+    return search.report()
 
 
 def best_of(config: TuningConfig, reports: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
@@ -283,15 +246,13 @@ def best_of(config: TuningConfig, reports: Mapping[int, dict[str, Any]]) -> dict
     means stand in the report as ``of_seeds``. Its score is that of its own search, on scenarios of no decision.
     """
     search = Search(config)
-    first = SEED_BASE + SEED_SPAN * config.seed + COMPARISON_START
+    first = search.first_seed + COMPARISON_START
     seeds = np.arange(first, first + config.worlds)
-    names = [parameter.name for parameter in search.space]
     worth = {
-        seed: search.play_values({name: np.array([report["controller"][name]]) for name in names}, seeds).mean()
+        seed: search.play_values({name: np.array([report["controller"][name]]) for name in search.space}, seeds).mean()
         for seed, report in reports.items()
     }
-    best = dict(reports[max(worth, key=lambda seed: worth[seed])])
+    best = reports[max(worth, key=lambda seed: worth[seed])]
     means = {seed: {"mean": round(float(mean), 4)} for seed, mean in worth.items()}
-    searches = {"seeds": [first, int(seeds[-1])], "searches": means}
-    best["tuning"] = {**best["tuning"], "of_seeds": searches}
-    return best
+    of_seeds = {"seeds": [first, int(seeds[-1])], "searches": means}
+    return {**best, "tuning": {**best["tuning"], "of_seeds": of_seeds}}

@@ -1,25 +1,16 @@
-"""Further rows of a benchmark, against which nobody is measured.
-
-A controller knows the faults or has gaits for them, or noise shakes its references.
-"""
+"""Further rows of a benchmark: a controller with true faults, with gaits for them, or with noise; never a reference."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.benchmark.fault_gaits import fault_gaits_policy
-from snake_gym.benchmark.scenarios import (
-    BenchmarkConfig,
-    Entrant,
-    Variant,
-    classical_entrant,
-)
+from snake_gym.benchmark.fault_gaits import FaultGaits
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Variant, classical_entrant, zero_residual
 from snake_gym.config import merge
 from snake_gym.controllers import resolve_controller
 from snake_gym.envs import SnakeVectorEnv
@@ -32,8 +23,7 @@ WIDEST = 4.0
 
 
 class NoisePolicy:
-    """Policy whose actions are ``draw(streams, size)`` (W, A) in every step; each world has numbers of its own, by its
-    seed. ``purpose``: name of their streams."""
+    """Policy with actions ``draw(streams, size)`` (W, A) in every step, from each world's own streams ``purpose``."""
 
     def __init__(self, env: SnakeVectorEnv, purpose: str, draw: Callable[[RandomStreams, int], FloatArray]) -> None:
         self._core, self._streams, self._draw = env.core, RandomStreams(purpose, env.num_envs), draw
@@ -49,15 +39,16 @@ class NoisePolicy:
 
 
 def dither(env: SnakeVectorEnv) -> Policy:
-    """Return white noise as a residual, whose standard deviation is ``1 / WIDEST``."""
+    """Return a residual of white noise with the standard deviation ``1 / WIDEST``."""
     return NoisePolicy(env, "dither", lambda streams, size: streams.normal(size) / WIDEST)
 
 
 def variant_entrant(name: str, variant: Variant, config: BenchmarkConfig) -> Entrant:
     """Return the entrant of a row."""
-    entrant = replace(classical_entrant(variant.controller, config, name), kind="reference")
+    is_file = variant.controller.endswith((".yaml", ".yml"))
+    entrant = classical_entrant(f"{name}={variant.controller}" if is_file else variant.controller, config)
     gaits = [resolve_controller({"file": file}, f"variants.{name}.gaits") for file in variant.gaits]
-    return varied(entrant, variant.reveal, variant.dither_rad, gaits)
+    return varied(replace(entrant, name=name, kind="reference"), variant.reveal, variant.dither_rad, gaits)
 
 
 def varied(
@@ -65,14 +56,15 @@ def varied(
 ) -> Entrant:
     """Return ``entrant`` with the faults shown to it, with dither on its references, or with further ``gaits``."""
     settings: Mapping[str, Any] = entrant.env_settings
-    make: Any = entrant.make_policy
     if reveal:
         settings = merge(settings, {"faults": {"reveal": True}})
     if dither_rad > 0.0:
         settings = merge(settings, {"action": {"scale_rad": WIDEST * dither_rad}})
-        make = dither
-    if gaits:
-        every = [entrant.identity["controller"], *gaits]
-        make = partial(fault_gaits_policy, every)
+
+    def make_policy(env: SnakeVectorEnv) -> Policy:
+        if gaits:
+            env.core.use_controller(FaultGaits([entrant.identity["controller"], *gaits], env.core.robot))
+        return dither(env) if dither_rad > 0.0 else zero_residual(env)
+
     identity = {**entrant.identity, "reveal": reveal, "dither_rad": dither_rad, "gaits": list(gaits)}
-    return replace(entrant, env_settings=settings, make_policy=make, identity=identity)
+    return replace(entrant, env_settings=settings, make_policy=make_policy, identity=identity)

@@ -13,7 +13,7 @@ from snake_gym.tasks.task_settings import build_env, laid_over
 
 
 def command_parser(name: str, doc: str | None) -> OptionParser:
-    """Return the parser of a command whose module has the docstring ``doc``."""
+    """Return the parser of a command, described by its module's docstring ``doc``."""
     return OptionParser(prog=f"snake-gym {name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 

@@ -10,14 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from snake_gym.commands.env_options import command_parser
-from snake_gym.config import (
-    ConfigError,
-    add_set_option,
-    apply_overrides,
-    prepare_file,
-    run_program,
-    write_atomic,
-)
+from snake_gym.config import ConfigError, add_set_option, apply_overrides, prepare_file, run_program, write_atomic
 from snake_gym.plugins import load_object
 from snake_gym.robot.catalogue import load_any_robot
 

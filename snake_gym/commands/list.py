@@ -43,19 +43,15 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def shorten(text: str) -> str:
-    """Return the first sentence of a text, of at most 100 letters."""
-    first = re.split(r"(?<=[a-z\])])\. ", " ".join(text.replace("``", "").split()))[0]
+    """Return the first sentence of a text's first paragraph, of at most 100 letters."""
+    paragraph = " ".join(text.strip().partition("\n\n")[0].replace("``", "").split())
+    first = re.split(r"(?<=[a-z\])])\. ", paragraph)[0]
     return textwrap.shorten(first.rstrip("."), 100, placeholder=" ...")
-
-
-def summary(owner: object) -> str:
-    """Return the first paragraph of a docstring."""
-    return (getattr(owner, "__doc__", None) or "").strip().partition("\n\n")[0]
 
 
 def list_envs() -> dict[str, str]:
     """Return the envs."""
-    notes = {env_id: summary(find_task(env_id)) for env_id in TASKS}
+    notes = {env_id: find_task(env_id).__doc__ or "" for env_id in TASKS}
     return {**notes, REAL: "The physical robot (snake-gym hardware)"}
 
 
@@ -76,7 +72,7 @@ LISTS: Mapping[str, Callable[[], dict[str, str]]] = {
     "envs": list_envs,
     "robots": list_robots,
     "policies": list_policies,
-    "controllers": lambda: {name: summary(kind) for name, kind in CONTROLLERS.items()},
+    "controllers": lambda: {name: kind.__doc__ or "" for name, kind in CONTROLLERS.items()},
     "faults": lambda: {name: FAULT_KINDS[name].note for name in kinds_of("joint")},
     "columns": lambda: {name: f"[{column.unit}] {column.meaning}" for name, column in COLUMNS.items()},
 }

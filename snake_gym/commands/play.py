@@ -23,16 +23,16 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from snake_gym.benchmark.evaluate import load_policy
-from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, classical_entrant, learned_entrant, make_scenarios
+from snake_gym.benchmark.policies import load_policy
+from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, learned_entrant, make_scenarios
 from snake_gym.commands.env_options import env_parser, read_env
-from snake_gym.commands.keys import Key, key_table, panel, press
+from snake_gym.commands.keys import DRIVING, Key, panel, press
 from snake_gym.config import ConfigError, build, prepare_file, run_program, to_dict, write_atomic
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.controllers.tuned import tuned_kinds
 from snake_gym.envs.vector_env import SnakeVectorEnv
-from snake_gym.interface.policy import Policy, ZeroResidual
+from snake_gym.interface.policy import Policy
 from snake_gym.render.frames import progress_text
 from snake_gym.render.helm import Gamepad, Helm
 from snake_gym.render.play_window import PlayWindow
@@ -43,14 +43,8 @@ from snake_gym.tasks.task import EnvConfig
 
 BY_HAND = "by hand"
 _TRAIL_STEPS = 400
-_TURN_RAD, _SHORTEST_M = math.radians(10.0), 0.05
 _MOST_STEPS = 64
 """Most control steps of a frame: a machine that is too slow plays slower."""
-FAULT_KEYS = {
-    "l": "locked", "f": "free", "w": "weak", "s": "slow", "o": "offset", "p": "slipped", "u": "rough", "b": "loose",
-    "v": "overload", "e": "misread", "n": "silent",
-}  # fmt: skip
-"""Key -> kind of fault that the selected joint gets."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -67,7 +61,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first episode (%(default)s)")
     parser.add_argument("--frames", type=int, metavar="N", help=f"end after N frames of 1/{FPS} s, not in real time")
     parser.add_argument("--screenshot", metavar="FILE", help="write the last frame as a PNG")
-    parser.add_argument("--keys", action="version", version=key_table(PANEL), help="print the keys as a table")
     args = parser.parse_args(words)
     if not 0 <= args.seed < 2**31 - 1:
         raise ConfigError(f"--seed is {args.seed}; expected an integer from 0 to {2**31 - 2}")
@@ -77,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
     env, policy, name = make_player(env_id, config, args.policy, args.controller, args.seed)
     if args.frames is not None and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    window = PlayWindow(env.core, f"{env_id}: {name}")
+    window = PlayWindow(env.core, f"{env_id}: {name}", PANEL)
     try:
         session = Session(env, policy, name, args.seed, window)
         session.run(args.frames)
@@ -93,9 +86,6 @@ def make_player(
 ) -> tuple[SnakeVectorEnv, Policy | None, str]:  # fmt: skip
     """Return an env of one world, what chooses its actions (None: the keys do) and its name. Raises ConfigError."""
     if policy is None and controller is None:
-        if config.action.kind == "residual":
-            env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=config)
-            return env, ZeroResidual(env.core.decoder.size), str(config.action.controller.get("kind", "controller"))
         spec: ChainSpec = config.load_robot()
         action = build(type(config.action), {"kind": "residual", "controller": spec.default_controller})
         env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=replace(config, action=action))
@@ -106,10 +96,8 @@ def make_player(
             gaits = {name: make_controller({"tuned": name}, spec) for name in tuned_kinds(spec)}
             env.core.use_controller(DrivenGaits(gaits or {"cc": make_controller("cc", spec)}, spec))
         return env, None, BY_HAND
-    settings = to_dict(config)
-    robot, action = settings.pop("robot"), settings.pop("action")
-    benchmark = BenchmarkConfig(env_id=env_id, episodes=1, seed=seed, robot=robot, action=action, env=settings)
-    scenarios: Scenarios = make_scenarios(benchmark)
+    benchmark = BenchmarkConfig(env_id=env_id, episodes=1, seed=seed, env=to_dict(config))
+    scenarios = make_scenarios(benchmark)
     if controller is not None:
         entrant = classical_entrant(controller, benchmark)
     else:
@@ -121,23 +109,19 @@ def make_player(
 
 
 class Session:
-    """One player's world: what he has pressed, and what it has come to.
+    """World of one player; ``policy`` None: arrow keys and a gamepad steer.
 
-    ``policy`` None: the player drives; the arrow keys and a gamepad steer. A frame shows the robot between its last two
-    control steps.
+    A frame shows the robot between its last two control steps.
     """
 
     def __init__(self, env: SnakeVectorEnv, policy: Policy | None, name: str, seed: int, window: PlayWindow) -> None:
         self.env, self.core, self.name, self.window = env, env.core, name, window
         self.dt_s = self.core.spec.control_dt_s
-        own = self.core.decoder.controller
-        self.helm = Helm(own.names if isinstance(own, DrivenGaits | DrivenModes) else (), pace=1.0)
+        self.helm = Helm(getattr(self.core.decoder.controller, "names", ("",)), pace=1.0)
         self.pad = Gamepad(window.pygame, self.helm)
-        self._policy, self.seed = policy, seed
-        self.selected, self.speed, self.paused, self.helping, self.over = 0, 1.0, False, False, False
-        self.message = ""
-        self._dragging = self._held = False
-        self._next_kind = 0
+        self._policy = policy
+        self.selected, self.speed, self.paused, self.over = 0, 1.0, False, False
+        self._n_broken = [0] * self.core.spec.n_joints
         self.reset(seed)
 
     def reset(self, seed: int | None = None) -> None:
@@ -174,7 +158,7 @@ class Session:
             self.step()
 
     def run(self, frames: int | None = None) -> None:
-        """Play until the player quits; ``frames``: so many frames at most, as fast as the machine can."""
+        """Play until the player quits, or for ``frames`` frames as fast as the machine can."""
         shown = 0
         while not self.over and (frames is None or shown < frames):
             for event in self.window.pygame.event.get():
@@ -192,60 +176,28 @@ class Session:
             if event.type == pygame.QUIT:
                 self.over = True
             elif event.type == pygame.KEYDOWN:
-                self.message = ""
                 press(KEYS, self, pygame.key.name(event.key))
             elif event.type == pygame.MOUSEWHEEL:
                 self.window.camera.widen(1.1**-event.y)
-            elif event.type == pygame.MOUSEBUTTONDOWN and event.button == 1:
-                self._dragging, self._held = True, self.window.camera.fixed
+            elif (event.type == pygame.MOUSEBUTTONDOWN and event.button == 1) or (
+                event.type == pygame.MOUSEMOTION and event.buttons[0]
+            ):
+                self.window.message = ""
                 self.window.camera.fixed = True  # else the target would run away from the mouse
-                self.move_target(self.window.world_at(event.pos))
-            elif event.type == pygame.MOUSEMOTION and self._dragging:
-                self.move_target(self.window.world_at(event.pos))
-            elif event.type == pygame.MOUSEBUTTONUP and event.button == 1 and self._dragging:
-                self._dragging, self.window.camera.fixed = False, self._held
+                self.core.move_target(0, self.window.world_at(event.pos))
+            elif event.type == pygame.MOUSEBUTTONUP and event.button == 1:
+                self.window.camera.fixed = False
             elif self.pad.handle(event) == "stop":
                 self.paused = True
         except ConfigError as error:
-            self.message = str(error)
-
-    def move_target(self, place: FloatArray) -> None:
-        """Move the current target. Raises ConfigError where it cannot be moved."""
-        self.message = ""
-        self.core.move_target(0, place)
-
-    def select_number(self, number: int) -> None:
-        """Select a joint by its number, from 1. Raises ConfigError if there is none."""
-        if not 1 <= number <= self.core.spec.n_joints:
-            raise ConfigError(f"the robot has {self.core.spec.n_joints} joints, none with number {number}")
-        self.selected = number - 1
+            self.window.message = str(error)
 
     def break_next(self) -> None:
-        """Give the selected joint the next of all kinds of faults, those of plugins among them."""
-        kinds = kinds_of("joint")
-        kind = kinds[self._next_kind % len(kinds)]
-        self._next_kind += 1
-        self.core.set_fault(0, self.selected + 1, kind)
-
-    def arrow(self, key: str) -> None:
-        """Steer: the gait, or else the target, around the robot and away from it."""
-        if self._policy is None:
-            self.helm.arrow(key)
-            return
-        here = self.core.point_xy[0]
-        gap = self.core.goal.target_xy_w[0] - here
-        angle, distance = math.atan2(gap[1], gap[0]), float(np.hypot(*gap))
-        angle += {"left": _TURN_RAD, "right": -_TURN_RAD}.get(key, 0.0)
-        distance = max(distance * {"up": 1.1, "down": 1.0 / 1.1}.get(key, 1.0), _SHORTEST_M)
-        self.move_target(here + distance * np.array([math.cos(angle), math.sin(angle)]))
-
-    def next_gait(self) -> None:
-        """Change to the next gait. Raises ConfigError where a controller plays."""
-        if self._policy is not None:
-            raise ConfigError(
-                f"{self.name} plays; gaits are changed where you drive, without --controller and --policy"
-            )
-        self.helm.next_gait()
+        """Give the selected joint the next kind of fault, those of plugins among them."""
+        kinds, joint = kinds_of("joint"), self.selected
+        kind = kinds[self._n_broken[joint] % len(kinds)]
+        self._n_broken[joint] += 1
+        self.core.set_fault(0, joint + 1, kind)
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 
@@ -260,10 +212,8 @@ class Session:
         """Show the present frame."""
         share = min(self._due_s / self.dt_s, 1.0) if self.core.live[0] else 1.0
         theta, head, ends = (a + share * (b - a) for a, b in zip(self._before, self._now, strict=True))
-        trail, keys = np.array([*self._trail, head]), PANEL if self.helping else ()
-        self.window.show(
-            theta, head, trail, self.text(), self.selected, self.message, keys, ends if ends.size else None
-        )
+        trail = np.array([*self._trail, head])
+        self.window.show(theta, head, trail, self.text(), self.selected, ends if ends.size else None)
 
     def text(self) -> list[str]:
         """Return the lines of the upper left corner."""
@@ -286,7 +236,7 @@ class Session:
         if self._policy is None:
             lines.append(f"arrows, G: {self.helm.text()}")
         elif task.moves_target:
-            lines.append("arrows, mouse: move the target")
+            lines.append("mouse: move the target")
         return lines
 
 
@@ -295,27 +245,18 @@ def _set(name: str, change: Callable[[Session], Any]) -> Callable[[Session, str]
 
 
 KEYS = (
-    Key(("left", "right"), "left, right", "steer the gait, or move the target around the robot", Session.arrow),
-    Key(("up", "down"), "up, down", "the gait's pace, or the target farther away or nearer", Session.arrow),
-    Key(("g",), "G", "by hand: the next gait", lambda session, _: session.next_gait()),
+    *DRIVING,
     Key(tuple("1234567890"), "1 ... 9, 0", "select joint 1 to 10, counted from the tail",
-        lambda session, name: session.select_number(int(name) or 10)),
+        lambda session, name: setattr(session, "selected", min(int(name) or 10, session.core.spec.n_joints) - 1)),
     Key(("tab",), "Tab", "select the next joint",
         _set("selected", lambda session: (session.selected + 1) % session.core.spec.n_joints)),
-    *(Key((key,), key.upper(), f"selected joint: {kind}",
-          lambda session, name: session.core.set_fault(0, session.selected + 1, FAULT_KEYS[name]))
-      for key, kind in FAULT_KEYS.items()),
-    Key(("k",), "K", "selected joint: the next of all kinds, plugins' too", lambda session, _: session.break_next()),
+    Key(("f",), "F", "selected joint: the next kind of fault, plugins' too", lambda session, _: session.break_next()),
     Key(("m",), "M", "mend the selected joint", lambda session, _: session.core.mend(0, session.selected + 1)),
     Key(("a",), "A", "mend all joints", lambda session, _: session.core.mend(0)),
     Key(("space",), "Space", "pause, or go on", _set("paused", lambda session: not session.paused)),
     Key(("+", "=", "[+]"), "+", "twice as fast", _set("speed", lambda session: min(2.0 * session.speed, 16.0))),
     Key(("-", "[-]"), "-", "half as fast", _set("speed", lambda session: max(0.5 * session.speed, 0.125))),
-    Key(("c",), "C", "camera: follow the robot, or stay",
-        lambda session, _: setattr(session.window.camera, "fixed", not session.window.camera.fixed)),
     Key(("r",), "R", "next episode", lambda session, _: session.reset()),
-    Key(("backspace",), "Backspace", "first episode again", lambda session, _: session.reset(session.seed)),
-    Key(("h",), "H", "show the keys, or hide them", _set("helping", lambda session: not session.helping)),
     Key(("q", "escape"), "Q, Esc", "quit", _set("over", lambda session: True)),
 )  # fmt: skip
 """All keys: what they do, the panel on the screen and the page of the documentation follow from this table."""

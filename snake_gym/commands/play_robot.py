@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.commands.keys import Key, key_table, panel, press
+from snake_gym.commands.keys import DRIVING, Key, panel, press
 from snake_gym.config import ConfigError, OptionParser, prepare_file, run_program, write_atomic
 from snake_gym.controllers.driving import DrivenGaits, DrivenModes
 from snake_gym.hardware.commands.options import add_settings, read_settings
@@ -53,7 +53,6 @@ def main(argv: list[str] | None = None) -> int:
     add_settings(parser)
     add_run_options(parser, LONGEST_S)
     parser.add_argument("--screenshot", metavar="FILE", help="write the last picture as a PNG")
-    parser.add_argument("--keys", action="version", version=key_table(PANEL), help="print the keys as a table")
     options = parser.parse_args(argv)
     if options.screenshot is not None:
         prepare_file(options.screenshot, "--screenshot")
@@ -67,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
     if not (any(map(os.environ.get, drivers)) or sys.stdin.isatty()):
         raise ConfigError("there is neither a display nor a terminal, so no key would reach the robot")
     spec, port = plan.contract.decoder.spec, config.connection.port
-    window = RobotWindow(spec, f"{spec.name} on {port}")
+    window = RobotWindow(spec, f"{spec.name} on {port}", PANEL)
     try:
         driver = WindowDriver(window, gaits, f"{spec.name} on {port}", in_real_time=port != "memory")
         code = drive(config, plan, options.log, driver)
@@ -86,7 +85,7 @@ class WindowDriver:
     ) -> None:
         self.window, self.helm, self._title = window, Helm(gaits.names), title
         self.pad = Gamepad(window.pygame, self.helm)
-        self.message, self.helping = "H: keys", False
+        window.message = "H: keys"
         self._in_real_time = in_real_time
         self._next_s = -math.inf
         self._lead_s: float | None = None
@@ -96,11 +95,11 @@ class WindowDriver:
         self._stop: EmergencyStop | None = None
 
     def take(self, loop: RobotLoop, stop: EmergencyStop) -> None:
-        """Begin to drive ``loop``, whose emergency stop is ``stop``."""
+        """Begin to drive ``loop`` with the emergency stop ``stop``."""
         self._loop, self._stop = loop, stop
         n = loop.spec.n_links  # the first picture takes long: it is drawn while nothing moves
         at_rest = ends_of(loop.spec, np.zeros(n), np.zeros(2))
-        self.window.show_picture(Picture(at_rest, text=[self._title]), "coming up", ())
+        self.window.show_picture(Picture(at_rest, text=[self._title, "coming up"]))
 
     def look(self, sample: BodySample) -> None:
         """Do what keys and gamepad ask for, and show the robot. Raises LetGo."""
@@ -135,9 +134,8 @@ class WindowDriver:
             raise LetGo("the window was closed", 0)
         if event.type == pygame.WINDOWFOCUSLOST and self.pad.used is None:
             self.helm.stand()
-            self.message = "the window has lost the focus: the robot stands"
+            self.window.message = "the window has lost the focus: the robot stands"
         elif event.type == pygame.KEYDOWN:
-            self.message = ""
             press(KEYS, self, pygame.key.name(event.key))
         else:
             change = self.pad.handle(event)
@@ -150,16 +148,11 @@ class WindowDriver:
         """Trip the emergency stop: the owner of the port sees it in the next bus cycle."""
         if self._stop is not None:
             self._stop.trip(why)
-        self.message = f"EMERGENCY STOP: {why}"
+        self.window.message = f"EMERGENCY STOP: {why}"
 
     def leave(self) -> None:
         """End the run, torque off."""
         raise LetGo("the driver has left", 0)
-
-    def choose(self, name: str) -> None:
-        """Ask for a gait by the name of a key."""
-        if not self.helm.choose(int(name)):
-            self.message = f"there are {len(self.helm.names)} gaits, none with number {name}"
 
     def _show(self, sample: BodySample) -> None:
         loop = self._loop
@@ -180,7 +173,7 @@ class WindowDriver:
         trail = np.array([*self._trail, head_xy])
         ends = ends_of(loop.spec, link_angles(seen)[0], head_xy) if ends_xy is None else ends_xy
         picture = Picture(ends, trail_xy=trail, failed=failed, text=self._text(loop, sample))
-        self.window.show_picture(picture, self.message, PANEL if self.helping else ())
+        self.window.show_picture(picture)
 
     def _text(self, loop: RobotLoop, sample: BodySample) -> list[str]:
         load, hot = np.abs(sample.health.load), sample.health.temperature_c
@@ -193,21 +186,13 @@ class WindowDriver:
         return [*lines, "SPACE: EMERGENCY STOP"]
 
 
-def _help(driver: WindowDriver, _: str) -> None:
-    driver.helping = not driver.helping
-
-
 KEYS = (
     Key(("space", "q"), "Space, Q", "emergency stop: torque off, latched until `estop --clear`",
         lambda driver, name: driver.trip(f"the key {name} was pressed")),
-    Key(("left", "right"), "left, right", "steer", lambda driver, name: driver.helm.arrow(name)),
-    Key(("up", "down"), "up, down", "faster; slower, and backwards below 0",
-        lambda driver, name: driver.helm.arrow(name)),
+    *DRIVING,
     Key(("c",), "C", "straight on", lambda driver, _: driver.helm.straight()),
     Key(("0", "backspace"), "0, Backspace", "stand", lambda driver, _: driver.helm.stand()),
-    Key(tuple("123456789"), "1 ... 9", "gait by its number", lambda driver, name: driver.choose(name)),
-    Key(("g", "tab"), "G, Tab", "next gait", lambda driver, _: driver.helm.next_gait()),
-    Key(("h",), "H", "show the keys, or hide them", _help),
+    Key(tuple("123456789"), "1 ... 9", "gait by its number", lambda driver, name: driver.helm.choose(int(name))),
     Key(("escape",), "Esc", "end: torque off", lambda driver, _: driver.leave()),
 )  # fmt: skip
 """All keys: what they do, the panel on the screen and the page of the documentation follow from this table."""

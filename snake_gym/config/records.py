@@ -7,10 +7,9 @@ import json
 import math
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from snake_gym.config.errors import ConfigError, show
@@ -57,13 +56,6 @@ def digest(*parts: object) -> str:
         content = part if isinstance(part, bytes) else to_json(part, indent=None).encode()
         whole.update(len(content).to_bytes(8, "little") + content)
     return whole.hexdigest()
-
-
-def digest_sources(root: Path, without: Sequence[str] = ()) -> str:
-    """Return a digest of a package's modules, except those in the folders ``without``, given relative to ``root``."""
-    paths = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.py"))}
-    kept = {name: path for name, path in paths.items() if not name.startswith(tuple(f"{part}/" for part in without))}
-    return digest(*(part for name, path in kept.items() for part in (name, path.read_bytes())))
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -61,9 +62,8 @@ class FrameRenderer:
 
     Args:
         spec: robot, for the link lengths.
-        mode: "rgb_array" returns frames; "human" shows them in a window as well.
+        mode: "rgb_array" returns frames; "human" shows them in a window as well, in real time.
         size: width and height of a frame [pixel].
-        fps: frame rate of "human"; None: real time, one frame per control step.
         head_colour: "#RRGGBB" of the head and the trail.
 
     Raises:
@@ -72,15 +72,15 @@ class FrameRenderer:
 
     def __init__(
         self, spec: ChainSpec, mode: RenderMode = "rgb_array", size: tuple[int, int] = (640, 480),
-        fps: float | None = None, head_colour: str = palette.BLUE,
+        head_colour: str = palette.BLUE,
     ) -> None:  # fmt: skip
         self.size = size
-        self._pygame = load_pygame()
-        self._fps = fps if fps is not None else 1.0 / spec.control_dt_s
+        self.pygame = load_pygame()
+        self._fps = 1.0 / spec.control_dt_s
         self._head_colour = head_colour
         self._fault_colours = palette.fault_colours()
         self._body_m = _BODY_WIDTH * 2.0 * float(spec.links("link_half_length_m").mean())
-        self._sketch = Sketch(self._pygame, self.size, spec.length_m)
+        self._sketch = Sketch(self.pygame, self.size, spec.length_m)
         self.camera = self._sketch.camera
         """Its pixels are those of a canvas ``Sketch.scale`` times as large as a frame."""
         self.window: Any = None
@@ -92,7 +92,7 @@ class FrameRenderer:
         frame = self.paint(picture)
         if self.window is not None:
             self._show(frame)
-        return np.ascontiguousarray(np.swapaxes(self._pygame.surfarray.array3d(frame), 0, 1))
+        return np.ascontiguousarray(np.swapaxes(self.pygame.surfarray.array3d(frame), 0, 1))
 
     def paint(self, picture: Picture, over: Callable[[Sketch], None] | None = None) -> Any:
         """Return one frame, a surface of pygame; ``over`` draws on top of all."""
@@ -117,13 +117,13 @@ class FrameRenderer:
         self._draw_text(picture.text, kinds)
         if over is not None:
             over(self._sketch)
-        return self._pygame.transform.smoothscale(self._sketch.canvas, self.size)
+        return self.pygame.transform.smoothscale(self._sketch.canvas, self.size)
 
     def close(self) -> None:
         """Close the window. May be called more than once."""
         if self.window is not None:
             self.window = None
-            self._pygame.display.quit()
+            self.pygame.display.quit()
 
     def _draw_targets(self, targets: FloatArray, current: int, radius_m: float) -> None:
         sketch, path = self._sketch, self.camera.to_pixel(targets)
@@ -185,22 +185,22 @@ class FrameRenderer:
 
     def _open_window(self) -> None:
         try:
-            self._pygame.display.init()
-            self.window = self._pygame.display.set_mode(self.size)
-        except self._pygame.error as error:
-            self._pygame.display.quit()
+            self.pygame.display.init()
+            self.window = self.pygame.display.set_mode(self.size)
+        except self.pygame.error as error:
+            self.pygame.display.quit()
             why = f"no window can be opened ({error})"
             raise ConfigError(f"{why}; expected a display, render_mode 'rgb_array' or SDL_VIDEODRIVER=dummy") from None
-        self._pygame.display.set_caption("snake_gym")
-        self._clock = self._pygame.time.Clock()
+        self.pygame.display.set_caption("snake_gym")
+        self._clock = self.pygame.time.Clock()
 
     def _show(self, frame: Any) -> None:
         """Show the frame for its duration. A window that the user closes stays closed; frames are still returned."""
-        if any(event.type == self._pygame.QUIT for event in self._pygame.event.get()):
+        if any(event.type == self.pygame.QUIT for event in self.pygame.event.get()):
             self.close()
             return
         self.window.blit(frame, (0, 0))
-        self._pygame.display.flip()
+        self.pygame.display.flip()
         self._clock.tick(self._fps)
 
 
@@ -211,7 +211,7 @@ class WorldView:
         self._core = core
         self._world = world
         self._renderer = FrameRenderer(core.spec, mode)
-        self._trail: list[NDArray[np.float64]] = []
+        self._trail: deque[FloatArray] = deque(maxlen=_TRAIL_POINTS)
         self._time_s = -1.0
 
     def draw(self) -> NDArray[np.uint8]:
@@ -223,14 +223,13 @@ class WorldView:
             self._trail.clear()
             self._renderer.camera.cut()
         if time_s != self._time_s:
-            self._trail = [*self._trail[1 - _TRAIL_POINTS :], point.copy()]
+            self._trail.append(point.copy())
         self._time_s = time_s
         failed = np.count_nonzero(core.robot.acting_kind()[world])
-        text = [f"{time_s:.1f} s", progress_text(core, world), f"failed joints {failed}"]
+        force_n = float(np.hypot(*state.contact_force[world].T).sum())
+        contact = f"   contact {force_n:.0f} N" if force_n > 0.0 else ""
+        text = [f"{time_s:.1f} s", progress_text(core, world), f"failed joints {failed}{contact}"]
         picture = picture_of(core, world, state.link_angle[world], head_xy, np.array(self._trail), text)
-        if picture.around is not None and picture.around.features.size:
-            force = float(np.hypot(*core.robot.state.contact_force[world].T).sum())
-            picture = picture._replace(text=[*text[:2], f"{text[2]}   contact {force:.0f} N"])
         return self._renderer.draw(picture)
 
     def close(self) -> None:

@@ -35,11 +35,9 @@ class Helm:
         """Ask for no steering."""
         self.steering = 0.0
 
-    def choose(self, number: int) -> bool:
-        """Ask for a gait by its number, from 1. Return whether there is one."""
-        if 1 <= number <= len(self.names):
-            self.gait = number - 1
-        return 1 <= number <= len(self.names)
+    def choose(self, number: int) -> None:
+        """Ask for a gait by its number, from 1; beyond the last one, for that."""
+        self.gait = min(number, len(self.names)) - 1
 
     def next_gait(self) -> None:
         """Ask for the next gait."""
@@ -52,20 +50,20 @@ class Helm:
 
     def text(self) -> str:
         """Return what is asked for, in words."""
-        side = "straight on" if self.steering == 0.0 else f"{'left' if self.steering > 0.0 else 'right'}"
-        share = "" if self.steering == 0.0 else f" {100 * abs(self.steering):.0f} %"
-        return f"gait {self.names[self.gait]}   pace {100 * self.pace:.0f} %   {side}{share}"
+        side = f"{'left' if self.steering > 0.0 else 'right'} {100 * abs(self.steering):.0f} %"
+        way = side if self.steering else "straight on"
+        return f"gait {self.names[self.gait]}   pace {100 * self.pace:.0f} %   {way}"
 
 
 class Gamepad:
-    """Gamepads as pygame tells of them; that which is touched first steers the helm, and is missed when it goes."""
+    """All plugged gamepads; the first one touched steers the helm, and is missed when it goes."""
 
     def __init__(self, pygame: Any, helm: Helm) -> None:
         self._pygame, self._helm = pygame, helm
         self._plugged: dict[int, Any] = {}
         self.used: int | None = None
         """Number of the gamepad that steers; None: none does."""
-        # Without it SDL hears no buttons, the stop among them, while another window has the focus.
+        # else SDL hears no stop button while another window has the focus
         os.environ.setdefault("SDL_JOYSTICK_ALLOW_BACKGROUND_EVENTS", "1")
         pygame.joystick.init()
 

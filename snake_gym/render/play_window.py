@@ -1,4 +1,4 @@
-"""Window of somebody who plays: the picture of a robot, gauges of its joints, and a panel of keys."""
+"""Window of a player: the picture of a robot, gauges of its joints, and a panel of keys."""
 
 from __future__ import annotations
 
@@ -21,38 +21,27 @@ _COLUMN, _GAUGE = 22.0, 64.0
 class PlayWindow(RobotWindow):
     """Window on the first world of an env. Raises ConfigError where pygame or a display is missing."""
 
-    def __init__(self, core: SnakeCore, title: str = "snake_gym") -> None:
-        super().__init__(core.spec, title)
+    def __init__(self, core: SnakeCore, title: str = "snake_gym", panel: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(core.spec, title, panel)
         self._core = core
         self._limit = np.minimum(core.spec.joint_limit_rad, core.spec.joints("joint_stop_rad"))
-        self._colours = palette.fault_colours()
 
     def show(
         self, theta: FloatArray, head_xy: FloatArray, trail: FloatArray, text: Sequence[str], selected: int,
-        message: str, panel: Sequence[tuple[str, str]], ends_xy: FloatArray | None = None,
+        ends_xy: FloatArray | None = None,
     ) -> None:  # fmt: skip
-        """Show the robot with link angles ``theta`` (N,) and head at ``head_xy`` (2,) [m], its ``selected`` joint (an
-        index), a ``message`` below, and a ``panel`` of keys and what they do over the picture. ``ends_xy`` (N + 1, 2)
-        [m] are the links' ends of a spatial robot, from above."""
+        """Show the robot with link angles ``theta`` (N,) and head at ``head_xy`` (2,) [m], and its ``selected`` joint
+        (an index). ``ends_xy`` (N + 1, 2) [m] are the links' ends of a spatial robot, from above."""
         picture = picture_of(self._core, 0, theta, head_xy, trail, text)
         if ends_xy is not None:
             picture = picture._replace(ends_xy=ends_xy)
 
         def draw_over(sketch: Sketch) -> None:
-            if ends_xy is None:
-                self._draw_range(sketch, picture.ends_xy, theta, selected)
+            at, ahead = self.camera.to_pixel(picture.ends_xy[selected + 1 : selected + 3])
+            sketch.circle(at, 0.5 * float(np.hypot(*(ahead - at))), palette.INK, sketch.width(1.5))
             self._draw_gauges(sketch, selected)
 
-        self.show_picture(picture, message, panel, draw_over)
-
-    def _draw_range(self, sketch: Sketch, joints: FloatArray, theta: FloatArray, j: int) -> None:
-        """Draw a ring, and the directions that the limits of joint ``j`` let the link ahead have."""
-        at, link = joints[j + 1], float(np.hypot(*(joints[j + 2] - joints[j + 1])))
-        for turned in (theta[j] - self._limit[j], theta[j] + self._limit[j]):
-            end = at + 1.6 * link * np.array([np.cos(turned), np.sin(turned)])
-            sketch.line(self.camera.to_pixel(at), self.camera.to_pixel(end), palette.VERMILION)
-        pixel = self.camera.to_pixel(at)
-        sketch.circle(pixel, 0.5 * link * self.camera.pixel_per_m, palette.INK, sketch.width(1.5))
+        self.show_picture(picture, draw_over)
 
     def _draw_gauges(self, sketch: Sketch, selected: int) -> None:
         """Draw for each joint, in the upper right corner, its angle and reference between its limits."""
@@ -70,7 +59,7 @@ class PlayWindow(RobotWindow):
             x = left + (i + 0.5) * column
             bar = (x - 0.3 * column, top, 0.6 * column, height)
             draw.rect(sketch.canvas, rgb(palette.GRID), bar)
-            colour = self._colours.get(failed[i], palette.MUTED) if failed[i] else palette.BODY
+            colour = self._fault_colours.get(failed[i], palette.MUTED) if failed[i] else palette.BODY
             draw.rect(sketch.canvas, rgb(colour), (bar[0], min(y, middle), bar[2], max(abs(y - middle), 2.0)))
             sketch.line((bar[0], y), (bar[0] + bar[2], y), palette.INK, 1.0)
             sketch.line((x - 0.45 * column, aim), (x + 0.45 * column, aim), palette.ORANGE, 2.0)

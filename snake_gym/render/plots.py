@@ -82,23 +82,23 @@ def plot_paired(
     first, second, faults = np.asarray(x, dtype=float), np.asarray(y, dtype=float), np.asarray(n_faults)
     figure, (left, right) = _figure(2, (10.0, 4.6))
     counts = np.unique(faults)
-    map_ = colormaps["viridis"]
     for index, count in enumerate(counts):
         chosen = faults == count
-        colour = map_(0.05 + 0.85 * index / max(len(counts) - 1, 1))
+        colour = colormaps["viridis"](0.05 + 0.85 * index / max(len(counts) - 1, 1))
         left.scatter(first[chosen], second[chosen], s=16, color=colour, alpha=0.75, lw=0, label=f"{count} failed")
-    ends = _span(np.concatenate([first, second]))
+    low, high = min(0.0, first.min(), second.min()), max(0.1, first.max(), second.max())
+    ends = low - 0.03 * (high - low), high + 0.03 * (high - low)
     left.plot(ends, ends, color=INK, lw=1, ls="--", zorder=0)
     left.set(xlim=ends, ylim=ends, aspect="equal")
     left.set(xlabel=f"{names[0]}: {quantity}", ylabel=f"{names[1]}: {quantity}")
-    wins = float(np.mean(second > first)) if first.size else float("nan")
+    wins = float(np.mean(second > first))
     left.set_title(f"one dot per scenario; above the line {names[1]} is ahead ({wins:.0%})", fontsize=9, color=MUTED)
     left.legend(frameon=False, fontsize=8, markerscale=1.4, handletextpad=0.1)
     bins = np.linspace(*ends, 31).tolist()
     for values, name, tint in zip((second, first), names[::-1], colours[::-1], strict=True):
         right.hist(values, bins, color=tint, alpha=0.35)
         right.hist(values, bins, color=tint, histtype="step", lw=1.6, label=name)
-        right.axvline(values.mean() if values.size else 0.0, color=tint, lw=1.6, ls=":")
+        right.axvline(values.mean(), color=tint, lw=1.6, ls=":")
     right.set(xlabel=f"{quantity} (dotted: mean)", ylabel="episodes")
     right.legend(frameon=False)
     return _finish(figure, title, 0)
@@ -197,10 +197,3 @@ def _png(figure: Figure, dpi: int) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=dpi, format="png")
     return buffer.getvalue()
-
-
-def _span(values: FloatArray) -> tuple[float, float]:
-    if not values.size:
-        return 0.0, 1.0
-    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.1)
-    return low - 0.03 * (high - low), high + 0.03 * (high - low)

@@ -2,7 +2,7 @@
 
 Frame: world x to the right, y up; in space z up. The page holds whole millimetres and milliradians, and draws between
 samples by linear interpolation. Its markup, style and scripts are the files in ``assets``; three.js is packed there,
-and ``assets/three.txt`` says how. The page unpacks it when somebody asks for the view in space.
+and ``assets/three.txt`` says how. The page unpacks it for the view in space.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from snake_gym.render.palette import fault_colours, policy_colours
 from snake_gym.render.surroundings import force_arrows, outline
 from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.recorded_body import RecordedBody
-from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import name_of_code
 
 ASSETS = Path(__file__).parent / "assets"
@@ -64,13 +63,14 @@ def replay_page(title: str, scenes: Sequence[Scene], note: str = "") -> str:
 
 def _policy(recording: Recording, colour: str) -> dict[str, Any]:
     last = min(int(recording.target.max()) + 1, len(recording.targets_xy) - 1)
-    kinds, body = recording.fault_kind, recording.body
+    kinds, body, spec = recording.fault_kind, recording.body, recording.spec
+    limit = np.minimum(spec.joint_limit_rad, spec.joints("joint_stop_rad")) if body is None else body.joint_limit_rad
     changes = [0, *(np.flatnonzero((kinds[1:] != kinds[:-1]).any(axis=1)) + 1).tolist()]
     data = {
         "name": recording.name,
         "colour": colour,
-        "half_mm": _whole(recording.spec.links("link_half_length_m") if body is None else body.half_length_m),
-        "limit_mrad": _limits(recording.spec) if body is None else _finite(body.joint_limit_rad),
+        "half_mm": _whole(spec.links("link_half_length_m") if body is None else body.half_length_m),
+        "limit_mrad": [_whole(each) if np.isfinite(each) else None for each in limit],
         "radius_mm": _whole(recording.radius_m),
         "targets_mm": _whole(recording.targets_xy[: last + 1]),
         "time_ms": _whole(recording.time_s),
@@ -83,16 +83,7 @@ def _policy(recording: Recording, colour: str) -> dict[str, Any]:
     }
     if body is not None:
         data["body"] = _body(body)
-    return data if recording.around is None else {**data, "around": _surroundings(recording.around, recording.spec)}
-
-
-def _limits(spec: ChainSpec) -> list[int | None]:
-    return _finite(np.minimum(spec.joint_limit_rad, spec.joints("joint_stop_rad")))
-
-
-def _finite(limits: FloatArray) -> list[int | None]:
-    """Return limits in thousandths; None where there is none."""
-    return [_whole(limit) if np.isfinite(limit) else None for limit in limits]
+    return data if recording.around is None else {**data, "around": _surroundings(recording.around, spec)}
 
 
 def _body(body: RecordedBody) -> dict[str, Any]:

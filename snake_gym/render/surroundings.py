@@ -18,7 +18,7 @@ from snake_gym.robot.spec import GRAVITY_M_S2
 _ARROW_LENGTHS = 2.0
 """Length of the arrow of a very large force, in links."""
 _HALF_WEIGHT = 0.2
-"""Share of the robot's weight whose arrow has half of that length."""
+"""Share of the robot's weight drawn as half of the longest arrow."""
 _TOUCHING_M = 1e-6
 
 

@@ -54,8 +54,8 @@ def test_a_file_with_other_scenarios_is_an_error_and_other_options_a_note(suite:
     for other in (["--episodes", "2"], ["--set", "env.faults.n_max=1"], ["--seed", "7"], ["--set", heavy]):
         assert run(suite, *other) == 0
         assert "another benchmark" in capsys.readouterr().err
-        told = json.loads((suite.parent / "out" / "results.json").read_text())
-        assert told["config"]["scenarios"] is None  # nobody takes it for the file's
+        results = json.loads((suite.parent / "out" / "results.json").read_text())
+        assert results["config"]["scenarios"] is None
         assert run(suite.parent / "out" / "config.yaml") == 0
     suite.write_text(suite.read_text().replace("time_limit_s: 2.0", "time_limit_s: 1.0"))
     for options in ((), ("--set", "resamples=300"), ("--seed", "7")):
@@ -64,33 +64,19 @@ def test_a_file_with_other_scenarios_is_an_error_and_other_options_a_note(suite:
     assert run(suite, "--set", "scenarios=null") == 0
 
 
-def rows(suite: Path, **variants: Variant) -> dict[str, np.ndarray]:
-    mapping = {**load_yaml(suite), "env": {"time_limit_s": 6.0, "faults": {"n_min": 2, "n_max": 2}}}
-    mapping["controllers"] = tuple(mapping["controllers"])
-    config = BenchmarkConfig(**mapping, variants=variants)
-    scenarios = make_scenarios(config)
-    entrants = evaluate.make_entrants(config, scenarios)
-    assert [entrant.kind for entrant in entrants[1:]] == ["reference"] * len(variants)
-    return {entrant.name: play(entrant, scenarios).columns["progress_m"] for entrant in entrants}
-
-
 def test_variants_play_under_their_own_conditions(suite: Path, tmp_path: Path) -> None:
     dump_yaml({"controller": {"kind": "fault_aware", "amplitude_rad": 0.5}}, tmp_path / "fa.yaml")
-    own = {"controller": str(tmp_path / "fa.yaml")}
-    found = rows(
-        suite, plain=Variant(controller=f"{tmp_path}/cc.yaml"), blind=Variant(**own), told=Variant(**own, reveal=True),
-        shaken=Variant(controller=f"{tmp_path}/cc.yaml", dither_rad=0.1),
+    own, cc = {"controller": str(tmp_path / "fa.yaml")}, {"controller": f"{tmp_path}/cc.yaml"}
+    config = BenchmarkConfig(
+        episodes=3, env={"time_limit_s": 6.0, "faults": {"n_min": 2, "n_max": 2}},
+        controllers=(f"cc={tmp_path}/cc.yaml",),
+        variants={"plain": Variant(**cc), "blind": Variant(**own), "told": Variant(**own, reveal=True),
+                  "shaken": Variant(**cc, dither_rad=0.1)},
     )  # fmt: skip
+    scenarios = make_scenarios(config)
+    entrants = evaluate.make_entrants(config, scenarios)
+    assert [entrant.kind for entrant in entrants[1:]] == ["reference"] * 4
+    found = {entrant.name: play(entrant, scenarios).columns["progress_m"] for entrant in entrants}
     np.testing.assert_array_equal(found["plain"], found["cc"])
     assert np.abs(found["told"] - found["blind"]).max() > 1e-6, "it is told of failures before it can have seen them"
     assert np.abs(found["shaken"] - found["cc"]).max() > 1e-3
-
-
-def test_rows_of_variants_are_checked_like_others(suite: Path, capsys: Any) -> None:
-    controller = load_yaml(suite)["controllers"][0].partition("=")[2]
-    variant = (
-        f"{{told: {{controller: {controller}, reveal: true}}, shaken: {{controller: {controller}, dither_rad: 0.05}}}}"
-    )
-    assert run(suite, "--set", f"variants={variant}") == 0
-    assert evaluate.main(["--replay", str(suite.parent / "out"), "--rows", "2"]) == 0
-    assert "6 of 6 rows are equal" in capsys.readouterr().out

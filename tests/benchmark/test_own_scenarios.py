@@ -58,20 +58,15 @@ def test_a_policy_plays_in_its_own_env_against_what_is_tuned_for_its_robot(polic
 def test_controllers_named_for_an_env_need_no_policy(tmp_path: Path) -> None:
     dump_yaml({"time_limit_s": 2}, tmp_path / "short.yaml")
     dump_yaml({"kind": "cc", "amplitude_rad": 0.4}, tmp_path / "flat.yaml")
-    dump_yaml({"controller": {"kind": "cc", "amplitude_rad": 0.4}}, tmp_path / "group.yaml")
-    files = f"flat={tmp_path}/flat.yaml,group={tmp_path}/group.yaml"
-    results = play(tmp_path, "--env", tmp_path / "short.yaml", "--controllers", f"sjc,{files}")
-    assert list(results["policies"]) == ["sjc", "flat", "group"]
-    assert results["policies"]["flat"]["mean"] == results["policies"]["group"]["mean"]
+    results = play(tmp_path, "--env", tmp_path / "short.yaml", "--controllers", f"sjc,flat={tmp_path}/flat.yaml")
+    assert list(results["policies"]) == ["sjc", "flat"]
 
 
-def test_opponents_are_blind_where_the_policy_is_told(policies: Path) -> None:
+def test_opponents_are_blind_and_another_robot_without_tuned_gaits_is_said(
+    policies: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = config_of("--policy", policies / "told")
-    assert config.env["faults"]["reveal"] is False
-    assert config.env["reward"]["progress"] == 3.0
-
-
-def test_another_robot_without_tuned_gaits_is_said(policies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (config.env["faults"]["reveal"], config.env["reward"]["progress"]) == (False, 3.0)
     config = config_of("--policy", policies / "heavy")
     assert config.controllers == ()
     assert make_scenarios(config).spec.link_mass_kg == 1.5

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from snake_gym.benchmark import evaluate, tune
-from snake_gym.benchmark.scenarios import BenchmarkConfig, Variant
-from snake_gym.benchmark.trainings import training_paths
+from snake_gym.benchmark.scenarios import BenchmarkConfig
 from snake_gym.benchmark.tuning import TuningConfig
 from snake_gym.config import ConfigError, dump_yaml
 
@@ -19,10 +18,10 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "fault"),
     [
         (["--set", "episode=3"], r"^episode is not a setting; did you mean 'episodes'"),
-        (["--set", "episodes=1e9"], r"^episodes is 1000000000; expected <= 100000"),
+        (["--episodes", "0"], r"^episodes is 0; expected >= 1"),
         (["--set", "env.faults.n_max=99"], r"^env.faults.n_max is 99; expected at most 9"),
         (["--set", "env.fauts.n_max=2"], r"fauts is not a setting.*did you mean 'faults'"),
         (["--set", "env.time_limit_s=0.3"], r"^env.time_limit_s is 0.3; expected a multiple"),
@@ -40,25 +39,24 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
         (["--policy", f"ppo={SHIPPED}", "--robot", "six.yaml"], r"policy ppo has .* observations.*another robot"),
         (["--policy", "ppo=half"], r"policy\.safetensors cannot be read: No such file"),
         (["--out", "/proc/no"], r"/proc/no cannot be written to"),
-        (["--freeze", "--episodes", "2"], r"no other option than --config"),
-        (["--rows", "3"], r"--rows goes with --replay"),
+        (["--freeze", "--episodes", "2"], r"--freeze does not go with --classical-only"),
         (["--replay", "none"], r"none/results.json does not exist; expected the folder"),
         (["--replay", "none", "--seed", "3"], r"--replay does not go with --"),
     ],
 )
-def test_evaluate(words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluate(words: list[str], fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     dump_yaml({"preset": "resilient_servo", "n_links": 6}, "six.yaml")
     Path("half").mkdir()
     (Path("half") / "policy.json").write_text((Path(SHIPPED) / "policy.json").read_text())
     monkeypatch.setattr("snake_gym.benchmark.comparison.play_all", lambda *_: pytest.fail("played"))
-    with pytest.raises(ConfigError, match=told) as caught:
+    with pytest.raises(ConfigError, match=fault) as caught:
         evaluate.main([*([] if "--replay" in words else [*CC, "--no-pictures"]), *words])
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "fault"),
     [
         ([*SJC, "--robot", "resilent"], r"--robot is 'resilent'; .* did you mean 'resilient'"),
         ([*SJC, "--robot", "robot.yaml"], r"robot\.yaml: name is .*; expected letters, digits"),
@@ -73,42 +71,24 @@ def test_evaluate(words: list[str], told: str, tmp_path: Path, monkeypatch: pyte
         ([*SJC, "--seeds", "two"], r"--seeds is 'two'; expected a number of seeds"),
     ],
 )
-def test_tune(words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tune(words: list[str], fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     dump_yaml({"preset": "resilient_servo", "name": "../../x"}, "robot.yaml")
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=fault):
         tune.main(words)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["robot.yaml"]
 
 
 @pytest.mark.parametrize(
-    ("made", "settings", "told"),
+    ("made", "settings", "fault"),
     [
         (BenchmarkConfig, {"seed": 2**31}, r"seed \+ episodes"),
-        (BenchmarkConfig, {"env": {"robot": "resilient"}}, r"env.robot is not set here"),
-        (BenchmarkConfig, {"env": {"action": {}}}, r"env.action is not set here"),
-        (BenchmarkConfig, {"variants": {"oracle_next": Variant("cc")}}, r"has the name of an oracle; expected another"),
-        (Variant, {"controller": "cc", "gaits": ("a.yaml",), "dither_rad": 0.1}, r"gaits goes with controller"),
         (TuningConfig, {"worlds": 20}, r"worlds is 20; expected a multiple of population 32, such as 32"),
         (TuningConfig, {"population": 3}, r"population is 3; expected >= 4"),
         (TuningConfig, {"seed": 2000}, r"seed is 2000; expected <= 1999"),
         (TuningConfig, {"generations": 400_001}, r"too many for the seeds"),
     ],
 )
-def test_settings(made: Any, settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_settings(made: Any, settings: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
         made(**settings)
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ("nothing_*", r"ppo=nothing_.* fits no path"),
-        ((), r"policies.ppo is an empty list"),
-        ("", r"policies.ppo is ''; expected a path"),
-        (("a", "a"), r"has a 2 times"),
-    ],
-)
-def test_paths_of_trainings(given: Any, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
-        training_paths("ppo", given)

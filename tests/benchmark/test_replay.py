@@ -1,74 +1,73 @@
-"""Rows of an evaluation are played again and compared."""
+"""An evaluation of several trainings, controllers and variants, and rows of it played again."""
 
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from snake_gym.benchmark import evaluate
-from snake_gym.config import ConfigError, dump_yaml
+from snake_gym.config import ConfigError, dump_yaml, load_yaml
 from tests.agents.runs import untrained
 
-ENV = {"time_limit_s": 4.0, "faults": {"n_max": 2}}
-ACTION = {"kind": "residual", "controller": {"kind": "sjc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}
+SJC = {"kind": "sjc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}
+ENV = {"time_limit_s": 4.0, "faults": {"n_max": 2}, "action": {"kind": "residual", "controller": SJC}}
 
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a policy and results, ``results``; the files of the controllers are gone."""
+    """A folder with three trainings and their ``results``; the file of the controller is gone."""
     root = tmp_path_factory.mktemp("theirs")
-    policy = untrained(root / "policy", {**ENV, "action": ACTION})
-    for kind in ("sjc", "cc"):
-        dump_yaml({"controller": {"kind": kind, "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}, root / f"{kind}.yaml")
-    controllers = f"sjc={root}/sjc.yaml,cc={root}/cc.yaml"
-    evaluate.main(["--policy", f"mine={policy}", "--controllers", controllers, "--episodes", "12", "--set",
-                   "resamples=200", "--no-pictures", "--out", str(root / "results")])  # fmt: skip
-    for kind in ("sjc", "cc"):
-        (root / f"{kind}.yaml").unlink()
+    for seed in (1, 2, 10):
+        untrained(root / f"ppo_seed{seed}", ENV, still=seed == 10, seed=seed)
+    file = root / "sjc.yaml"
+    dump_yaml({"controller": SJC}, file)
+    variants = f"{{told: {{controller: {file}, reveal: true}}, shaken: {{controller: {file}, dither_rad: 0.05}}}}"
+    words = ["--policy", f"ppo={root}/ppo_seed*", "--controllers", f"sjc={file}", "--episodes", "6", "--no-pictures"]
+    settings = ["resamples=200", "references=[ppo]", f"variants={variants}"]
+    assert evaluate.main([*words, "--set", *settings, "--out", str(root / "results")]) == 0
+    file.unlink()
     return root
-
-
-@pytest.fixture
-def results(theirs: Path, tmp_path: Path) -> Path:
-    """A copy of the results that may be changed."""
-    return Path(shutil.copytree(theirs / "results", tmp_path / "results"))
-
-
-@pytest.fixture
-def own(theirs: Path) -> list[str]:
-    """The option that gives the policy."""
-    return ["--policy", f"mine={theirs}/policy"]
 
 
 def replay(results: Path, *options: str) -> int:
     return evaluate.main(["--replay", str(results), *options])
 
 
-def test_rows_of_policies_and_controllers_are_equal(
-    results: Path, own: list[str], capsys: pytest.CaptureFixture[str]
+def test_trainings_of_one_recipe_are_one_row(theirs: Path) -> None:
+    summary = json.loads((theirs / "results" / "results.json").read_text())
+    ppo = summary["policies"]["ppo"]
+    assert ppo["training_names"] == ["ppo_seed1", "ppo_seed2", "ppo_seed10"]
+    assert len(ppo["seed_means"]) == len(ppo["policy"]) == 3
+    assert set(ppo["against"]) == {"sjc"} and set(summary["policies"]["sjc"]["against"]) == {"ppo"}
+    paths = [str(theirs / f"ppo_seed{i}") for i in (1, 2, 10)]
+    assert load_yaml(theirs / "results" / "config.yaml")["policies"]["ppo"] == paths
+    rows = list(csv.DictReader((theirs / "results" / "episodes.csv").read_text().splitlines()))
+    of_one = [float(row["progress_m"]) for row in rows if row["policy"] == "ppo" and row["training"] == "1"]
+    assert len(of_one) == 6 and ppo["seed_means"][1] == pytest.approx(np.mean(of_one))
+
+
+def test_rows_of_policies_controllers_and_variants_are_equal_and_a_changed_one_is_found(
+    theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert replay(results, "--rows", "3", *own) == 0
+    results = Path(shutil.copytree(theirs / "results", tmp_path / "results"))
+    own = ["--policy", f"ppo={theirs}"]
+    assert replay(results, "--rows", "2", *own) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "9 of 9 rows are equal"
-    assert len([line for line in lines if line.startswith("mine seed 1000") and line.endswith(": equal")]) == 3
-
-
-def test_a_row_that_was_changed_is_found(results: Path, own: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with (results / "episodes.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        if row["policy"] == "mine" and row["seed"] == "1000004":
-            row["progress_m"] = str(float(row["progress_m"]) + 0.05)
-    with (results / "episodes.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
-    assert replay(results, "--rows", "12", *own) == 1
+    assert lines[-1] == "12 of 12 rows are equal"
+    assert len([line for line in lines if line.startswith("ppo seed 1000") and line.endswith(": equal")]) == 6
+    head, *rows = (results / "episodes.csv").read_text().splitlines()
+    at = head.split(",").index("progress_m")
+    cells = rows[4].split(",")
+    cells[at] = str(float(cells[at]) + 0.05)
+    (results / "episodes.csv").write_text("\n".join([head, *rows[:4], ",".join(cells), *rows[5:]]) + "\n")
+    assert replay(results, "--rows", "6", *own) == 1
     text = capsys.readouterr().out
-    assert "mine seed 1000004: not equal, here in brackets: progress_m " in text
+    assert "ppo seed 1000004: not equal, here in brackets: progress_m " in text
     assert "35 of 36 rows are equal" in text
 
 
@@ -84,9 +83,8 @@ def test_a_row_is_played_among_as_many_as_it_was(tmp_path: Path, capsys: pytest.
     assert "2 of 2 rows are equal" in capsys.readouterr().out
 
 
-def test_the_policy_that_was_played_has_to_be_given(results: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"policy mine of .*results is missing: give --policy mine=PATH"):
-        replay(results)
-    untrained(tmp_path / "another", {**ENV, "action": ACTION}, still=True)
-    with pytest.raises(ConfigError, match="another is another policy than mine of"):
-        replay(results, "--policy", f"mine={tmp_path}/another")
+def test_the_policy_that_was_played_has_to_be_given(theirs: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"policy ppo of .*results is missing: give --policy ppo=PATH"):
+        replay(theirs / "results")
+    with pytest.raises(ConfigError, match=r"another policy than ppo of .*, by its digest"):
+        replay(theirs / "results", "--policy", f"ppo={untrained(tmp_path / 'another', ENV, seed=5)}")

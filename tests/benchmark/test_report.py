@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -65,17 +64,16 @@ def test_means_by_hand() -> None:
     assert 1.0 <= low < 3.0 < high <= 6.0
 
 
-def test_the_ratio_is_of_the_first_learned_policy_to_the_best_classical_one() -> None:
+def test_the_ratio_is_of_each_learned_policy_to_the_best_classical_one() -> None:
     learned, strong = episodes("ppo", "learned", 3.0), episodes("strong", mean=2.0)
     summary = summarise([episodes("weak"), learned, strong, episodes("sac", "learned", 8.0)], 500)
-    assert summary["learned"] == "ppo"
     assert summary["best_classical"] == "strong"
     means = {name: policy["mean"] for name, policy in summary["policies"].items()}
-    assert summary["ratio"] == pytest.approx(means["ppo"] / means["strong"])
-    low, high = summary["ratio_ci95"]
-    assert low < summary["ratio"] < high
-    assert high - low < 0.1
-    assert summary["ahead"] == 1.0
+    ppo = summary["policies"]["ppo"]
+    assert ppo["ratio"] == pytest.approx(means["ppo"] / means["strong"])
+    low, high = ppo["ratio_ci95"]
+    assert low < ppo["ratio"] < high < low + 0.1
+    assert ppo["ahead"] == 1.0
     assert summary["policies"]["sac"]["ratio"] == pytest.approx(means["sac"] / means["strong"])
     assert "ratio" not in summary["policies"]["weak"]
     assert "ppo makes 1.49 [1.4" in verdicts(summary)[0]
@@ -83,16 +81,42 @@ def test_the_ratio_is_of_the_first_learned_policy_to_the_best_classical_one() ->
     assert [text.split(" [")[0] for text in verdicts(summary)] == ["ppo makes 1.49", f"sac makes {ratio:.2f}"]
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
-def test_of_equal_scores_the_one_with_more_progress_is_the_best(order: tuple[int, ...]) -> None:
-    progress = {"slow": 1.0, "fast b": 2.0, "fast a": 2.0}
-    results = [
-        dataclasses.replace(
-            episodes(name, is_success=np.arange(N) % 2 == 0, progress_m=np.full(N, mean)), score="is_success"
-        )
-        for name, mean in progress.items()
+def test_policies_are_compared_by_how_often_they_get_through() -> None:
+    def crossing(name: str, kind: EntrantKind, *reached: bool) -> Episodes:
+        there = np.array(reached)
+        made = episodes(
+            name, kind, n=4, progress_m=np.where(there, 4.0, 1.0), is_success=there, faults=np.array([""] * 4),
+            n_faults=np.zeros(4, int), episode_time_s=np.where(there, 20.0, 60.0), route_m=np.full(4, 4.0),
+            time_to_goal_s=np.where(there, 20.0, np.inf), contact_time_s=np.full(4, 6.0),
+            contact_impulse_ns=np.full(4, 30.0),
+        )  # fmt: skip
+        return dataclasses.replace(made, score="is_success")
+
+    ppo, sjc = crossing("ppo", "learned", True, True, True, False), crossing("sjc", "classical", True, *[False] * 3)
+    summary = summarise([ppo, sjc, crossing("cc", "classical", True, True, False, False)], 200)
+    found = summary["policies"]["ppo"]
+    assert summary["best_classical"] == "cc"
+    assert [found[key] for key in ("success", "mean", "time_to_goal_s", "ratio", "ahead")] == [
+        0.75,
+        3.25,
+        30,
+        1.5,
+        0.25,
     ]
-    assert summarise([results[i] for i in order], 100)["best_classical"] == "fast a"
+    shares = [found[key] for key in ("route_share", "contact_share", "contact_force_n")]
+    assert shares == pytest.approx([3.25 / 4.0, (3 * 0.3 + 0.1) / 4, (3 * 1.5 + 0.5) / 4])
+    assert "ppo makes 1.50" in verdicts(summary)[0]
+    heads = [str(column.header) for column in tables(summary, "title")[0].columns]
+    assert heads[:3] == ["policy", "success (95 %)", "progress [m] (95 %)"] and "goal at\n[s]" in heads
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_of_equal_scores_the_one_with_more_progress_is_the_best(order: tuple[int, ...]) -> None:
+    half = np.arange(N) % 2 == 0
+    named = {"slow": 1.0, "fast b": 2.0, "fast a": 2.0}.items()
+    made = [episodes(name, is_success=half, progress_m=np.full(N, mean)) for name, mean in named]
+    results = [dataclasses.replace(made[i], score="is_success") for i in order]
+    assert summarise(results, 100)["best_classical"] == "fast a"
 
 
 @pytest.mark.parametrize(
@@ -106,8 +130,7 @@ def test_of_equal_scores_the_one_with_more_progress_is_the_best(order: tuple[int
 )
 def test_without_a_rival_there_is_no_ratio(results: list[Episodes]) -> None:
     summary = summarise(results, 200)
-    assert summary["ratio"] is None
-    assert summary["ratio_ci95"] is None
+    assert all(policy.get("ratio") is policy.get("ratio_ci95") is None for policy in summary["policies"].values())
     assert verdicts(summary) == []
     json.dumps(summary, allow_nan=False)
 
@@ -123,6 +146,27 @@ def test_regret_is_measured_to_the_best_oracle() -> None:
     assert found["cc"]["regret_ci95"] == pytest.approx([0.25, 0.25])  # pairs: each is a quarter behind
     assert found["best"]["regret"] == 0.0
     assert "regret" not in summarise(rows[:1], 200)["policies"]["cc"]
+
+
+def failing(faults: list[str], progress: list[float]) -> Episodes:
+    counts = np.array([len(each.split()) for each in faults])
+    return episodes("cc", n=len(faults), faults=np.array(faults), n_faults=counts, progress_m=np.array(progress))
+
+
+def test_retention_by_hand() -> None:
+    faults = ["", "", "3:locked", "4:free", "3:free 4:free", "1:locked 2:free", "3:locked 5:locked"]
+    made = failing(faults, [8.0, 12.0, 9.0, 5.0, 3.0, 2.0, 4.0])
+    policy = summarise([made], 200)["policies"]["cc"]
+    assert policy["retention"] == pytest.approx(3.0 / 10.0), "two faults over none"
+    by_faults = {count: group["retention"] for count, group in policy["by_faults"].items()}
+    assert by_faults == pytest.approx({"0": 1.0, "1": 0.7, "2": 0.3})
+    kinds = {kind: (group["score"], group["retention"], group["episodes"]) for kind, group in policy["by_kind"].items()}
+    assert kinds == {"free": (4.0, pytest.approx(0.4), 2), "locked": (6.5, pytest.approx(0.65), 2)}
+    joints = {joint: (group["score"], group["retention"]) for joint, group in policy["by_joint"].items()}
+    assert joints == {"3": (9.0, pytest.approx(0.9)), "4": (5.0, pytest.approx(0.5))}
+    for every in (["", ""], ["1:locked", "2:locked"]):
+        policy = summarise([failing(every, [1.0, 2.0])], 200)["policies"]["cc"]
+        assert policy["retention"] is policy["retention_ci95"] is None
 
 
 def test_the_documentation_has_every_number_of_the_json() -> None:
@@ -143,7 +187,7 @@ def test_the_tables_fit_a_terminal_and_hold_every_policy() -> None:
     text = console.export_text()
     console.file.close()
     assert "…" not in text
-    for name in ("ppo", "sjc", "cc", "cp[g]", "progress [m]", "folded", " 1.2% ", "J/m", "episodes"):
+    for name in ("ppo", "sjc", "cc", "cp[g]", "progress [m] (95 %)", "folded", " 1.2% ", "J/m", "episodes"):
         assert name in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
 
@@ -157,5 +201,4 @@ def test_typical_scenarios_are_near_the_medians() -> None:
             group = one.columns["progress_m"][one.columns["n_faults"] == one.columns["n_faults"][world]]
             assert abs(one.columns["progress_m"][world] - np.median(group)) <= 1.5 * group.std()
     assert [int(pair[0].columns["n_faults"][world]) for world in typical_scenarios(pair, 2)] == [0, 3]
-    assert typical_scenarios(pair, 0) == []
-    assert math.isclose(len(typical_scenarios(pair[:1], 9)), 4)
+    assert len(typical_scenarios(pair[:1], 9)) == 4

@@ -39,9 +39,9 @@ def test_the_page_has_the_numbers_of_the_rows(name: str) -> None:
     rows = list(csv.DictReader(lines))
     mean = np.mean([float(row["cc progress_m"]) for row in rows])
     share = np.mean([row["cc is_success"] == "1" for row in rows])
-    (told,) = [line for line in section.splitlines() if line.startswith("| cc |")][:1]
-    assert f"{share:.0%} [" in told
-    assert name == "velocity" or f"{mean:.2f} [" in told
+    (row,) = [line for line in section.splitlines() if line.startswith("| cc |")][:1]
+    assert f"{share:.0%} [" in row
+    assert name == "velocity" or f"{mean:.2f} [" in row
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in NAMES])
@@ -49,13 +49,13 @@ def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
     config = suites.suite_config(name)
     scenarios = make_scenarios(config)
     _, results = suites.read_suite(ROWS / f"{name}.csv")
-    told = {episodes.name: episodes for episodes in results}
+    recorded = {episodes.name: episodes for episodes in results}
     row = sum(map(ord, name)) % config.episodes
     for entrant in suites.entrants_of(config, scenarios, {}):
         again = play(entrant, scenarios, rows=[row]).columns
-        assert str(again["faults"][0]) == str(told[entrant.name].columns["faults"][row])
-        for column in suites.measures(told[entrant.name].score):
-            expected = float(told[entrant.name].columns[column][row])
+        assert str(again["faults"][0]) == str(recorded[entrant.name].columns["faults"][row])
+        for column in suites.measures(recorded[entrant.name].score):
+            expected = float(recorded[entrant.name].columns[column][row])
             # Energies were stored before work was counted within a step, and course without what is folded.
             if column != "energy_j" and np.isfinite(expected):
                 assert float(again[column][0]) == pytest.approx(expected, rel=2e-3, abs=2e-3), (entrant.name, column)

@@ -91,7 +91,7 @@ def test_the_camera_keeps_a_fast_robot_and_a_far_target_in_view() -> None:
 def test_a_window_shows_the_frame_and_may_be_closed_by_the_user() -> None:
     import pygame
 
-    renderer = FrameRenderer(SPEC, "human", fps=1e6)
+    renderer = FrameRenderer(SPEC, "human")
     frame = draw(renderer)
     shown = np.swapaxes(pygame.surfarray.array3d(pygame.display.get_surface()), 0, 1)
     np.testing.assert_array_equal(shown, frame)
