@@ -12,6 +12,7 @@ import contextlib
 import json
 import math
 import os
+import select
 import shlex
 import signal
 import socket
@@ -30,7 +31,7 @@ from snake_gym.emulator.robot import emulate
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.commands import PROGRAM
-from snake_gym.hardware.commands.calibrate import TypedLines, table
+from snake_gym.hardware.commands.calibrate import table
 from snake_gym.hardware.commands.options import ENDING, add_settings, read_settings
 from snake_gym.hardware.robot.key_watch import standard_input
 from snake_gym.hardware.robot.run_config import robot_of
@@ -134,6 +135,7 @@ class World:
         self._limit_rad, self._watch = spec.joint_limit_rad, WiggleWatch(spec)
         self._blind = False
         self._ends = False  # a plain flag, since a signal handler sets it
+        self._typed = b""
         for number in ENDING:
             with contextlib.suppress(ValueError):  # not the main thread
                 signal.signal(number, lambda *_: setattr(self, "_ends", True))
@@ -141,21 +143,24 @@ class World:
 
     def live(self) -> None:
         """Run until somebody says quit, or a signal comes."""
-        source = standard_input()
-        lines = None if source < 0 else TypedLines(source)
+        source = [standard_input()]
         while not self._ends:
-            line = None
             try:
-                if lines is None:
-                    time.sleep(_TURN_S)
-                else:
-                    line = lines.next(_TURN_S)
-            except (EOFError, OSError):  # end of the input
-                lines = None
-            if line is not None and line.strip():
-                print(self.obey(line.split()), flush=True)
+                readable, _, _ = select.select(source, [], [], _TURN_S)
+                if readable and not self._hear(os.read(source[0], 1024)):
+                    source = []
+            except (OSError, ValueError):  # there is no input
+                source = []
             self._look()
         self._out.close()
+
+    def _hear(self, data: bytes) -> bool:
+        """Obey the lines that are whole. Return False at the end of the input."""
+        *lines, self._typed = (self._typed + (data or b"\n")).split(b"\n")
+        for line in lines:
+            if words := line.decode(errors="replace").split():
+                print(self.obey(words), flush=True)
+        return bool(data)
 
     def obey(self, words: list[str]) -> str:
         """Do what a typed line says. Return the answer."""

@@ -54,7 +54,7 @@ def test_a_range_is_cut_to_the_angle_limits_of_the_servo(
         (EmulatedServo(1, settings={"max_angle_limit": 2040}), [], "both sides of straight, 2048: register write"),
         (EmulatedServo(1, settings={"min_angle_limit": 2100}), [], "both sides of straight, 2048: register write"),
         (EmulatedServo(1, "SM8524BL", settings={"baud_rate": 0}), [], "SM8524BL or SM8512BL; expected --model"),
-        (EmulatedServo(1), ["--model", "SM8524BL"], "says it is STS3215; expected SM8524BL"),
+        (EmulatedServo(1), ["--model", "SM8524BL"], "say they are STS3215; expected SM8524BL"),
     ],
 )
 def test_what_would_be_guessed_is_refused_and_nothing_moves(
