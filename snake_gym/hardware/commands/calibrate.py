@@ -32,7 +32,7 @@ from snake_gym.hardware.calibration.procedures import (
     watch_range,
 )
 from snake_gym.hardware.commands.options import add_bus, add_motion, check_new_file, guarded_bus, id_list, number
-from snake_gym.hardware.robot.key_watch import KeyWatch
+from snake_gym.hardware.robot.key_watch import STOP_KEYS, KeyWatch
 
 HOLD_S = 30.0
 """Longest time for which a joint holds its wiggle and waits for an answer [s]."""
@@ -61,6 +61,7 @@ class Person:
         question = f"joint {joint} (servo {servo_id}) holds its wiggle: seen towards the head, is it bent to the\n"
         question += "  right (r), to the left (l), or was there nothing to see (n)? (q: stop)\n"
         question += "  A joint that bends up and down: is what lies behind it lower (d) or higher (u)? "
+        self._keys.forget()
         key = self._ask(question, "".join(_SIDES), HOLD_S)
         return None if key is None else _SIDES[key]
 
@@ -80,7 +81,6 @@ class Person:
 
     def _ask(self, question: str, keys: str, wait_s: float = math.inf) -> str | None:
         """Return one of ``keys``, or None after ``wait_s`` [s]."""
-        self._keys.forget()
         print(question, end="", flush=True)
         give_up_s = time.monotonic() + wait_s
         while (key := self._heard(_LOOK_S)) is None or key not in keys:
@@ -96,7 +96,8 @@ class Person:
             key = self._keys.next(wait_s)
         except EOFError:
             raise ConfigError("calibrate asks questions, and standard input has ended; run it on a terminal") from None
-        reason = self._bus.interrupted()
+        is_stop = key is not None and key in STOP_KEYS
+        reason = "a key was pressed" if is_stop else self._bus.interrupted()
         if reason is not None:
             raise StoppedError(f"stopped: {reason}")
         return None if key is None else key.lower()

@@ -39,7 +39,7 @@ class KeyWatch:
         # No terminal (a pipe, a file, a service): keys are read all the same until there are no more.
         with contextlib.suppress(termios.error, OSError, ValueError):
             self._before = termios.tcgetattr(self._source)
-            tty.setcbreak(self._source)
+            tty.setcbreak(self._source, termios.TCSANOW)  # keys typed before count
         self._thread.start()
         return self
 
