@@ -48,9 +48,6 @@ class PoseConfig(Settings):
     your own."""
     arguments: dict[str, Any] = field(default_factory=dict)
     """Arguments of a source of your own, made as ``NAME(robot, **arguments)``."""
-    start_xy_m: tuple[float, float] = (0.0, 0.0)
-    """Place of the head at the start, for dead_reckoning."""
-    start_angle_rad: float = 0.0
     host: str = "127.0.0.1"
     """Address where udp_json listens."""
     udp_port: Annotated[int, Field(ge=0, le=65535)] = 47800
@@ -82,8 +79,6 @@ class EmulatedConfig(Settings):
     ``plant`` of your own)."""
     lost: Share = 0.0
     """Probability of a lost packet."""
-    corrupted: Share = 0.0
-    """Probability of a spoiled packet."""
     command_delay_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Time by which servos act late on their goals."""
     angle_noise_rad: NonNegative = 0.0
@@ -209,7 +204,7 @@ def make_pose(connection: ConnectionConfig, spec: ChainSpec, emulated: Any = Non
         return CameraPose(load_camera(str(config.camera)), config.stale_s)
     if spec.in_space:
         raise ConfigError(f"pose.kind is {kind!r}, which knows planar robots; expected udp_json or april_tags")
-    return DeadReckoning(cast(RobotSpec, spec), config.start_xy_m, config.start_angle_rad)
+    return DeadReckoning(cast(RobotSpec, spec))
 
 
 def _calibration(config: ConnectionConfig, spec: ChainSpec) -> Calibration:

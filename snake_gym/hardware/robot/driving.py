@@ -31,15 +31,12 @@ class Driver(Protocol):
 
     def take(self, loop: RobotLoop, stop: EmergencyStop) -> None:
         """Begin, before the robot is brought up."""
-        ...
 
     def look(self, sample: BodySample) -> None:
         """Look at the robot, and at keys, in every bus cycle. Raises LetGo."""
-        ...
 
     def steer(self) -> None:
         """Write into ``loop.state`` what the next step shall do."""
-        ...
 
 
 def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:
