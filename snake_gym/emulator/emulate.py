@@ -133,7 +133,6 @@ class World:
     def __init__(self, port: EmulatedPort, spec: ChainSpec, pose: EmulatedPose, pose_port: int) -> None:
         self._port, self._bus, self._pose, self._pose_port = port, port.bus, pose, pose_port
         self._limit_rad, self._watch = spec.joint_limit_rad, WiggleWatch(spec)
-        self._blind = False
         self._ends = False  # a plain flag, since a signal handler sets it
         self._typed = b""
         for number in ENDING:
@@ -196,7 +195,7 @@ class World:
                 with bus.lock:
                     bus.plant.lift(what == "lift")
             case "blind" | "see":
-                self._blind = what == "blind"
+                self._pose.lost = what == "blind"
             case "quit":
                 self._ends = True
             case _:
@@ -228,7 +227,7 @@ class World:
             seen = self._watch.see(self._bus.plant.joint_angle(), [servo.torque_on for servo in self._bus.servos])
         if seen:
             print(seen, flush=True)
-        if self._pose_port and not self._blind and not self._bus.unplugged:
+        if self._pose_port and pose.valid and not self._bus.unplugged:
             x, y = pose.xy_w.tolist()
             in_space = {} if pose.up_h is None else {"z_m": pose.z_w, "up": pose.up_h.tolist()}
             datagram = {"x_m": x, "y_m": y, "angle_rad": pose.angle, "stamp_s": pose.stamp_s, **in_space}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import signal
 import time
 from collections.abc import Mapping
@@ -99,13 +98,3 @@ def test_an_emulated_robot_can_be_scanned_moved_and_hurt(tmp_path: Path, capsys:
                 robot.process.send_signal(number)
         assert robot.process.wait(20) == 0
     assert not link.is_symlink()
-
-
-def test_what_emulate_says_to_try_finds_the_servo(tmp_path: Path) -> None:
-    lone = ("--set", "robot.preset=resilient_servo", "--set", "robot.n_links=2")
-    with emulator(tmp_path / "a bus", *lone, "--baud", "115200") as robot:
-        (line,) = (one for one in robot.said if one.startswith("try:"))
-        words = shlex.split(line.removeprefix("try:"))
-        assert words[:4] == ["python", "-m", "snake_gym.hardware", "scan"]
-        # on a busy machine a servo answers too late now and then
-        assert any(main([*words[3:], "--ids", "1"]) == 0 for _ in range(10))

@@ -42,14 +42,14 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="settings (YAML), as in configs/hardware")
     for option, setting, metavar, text in (
         ("--port", "connection.port", "DEVICE", "serial device, or memory or pty for an emulated robot"),
+        ("--baud", "connection.baud", "RATE", "of the bus (1000000)"),
         ("--calibration", "connection.calibration", "FILE", "file that calibrate wrote"),
         ("--pose", "connection.pose.kind", "KIND", f"{', '.join(POSE_KINDS)}, or module:NAME of your own"),
         ("--robot", "robot", "ROBOT", "preset or YAML file of the robot (default: the policy's, or resilient_servo)"),
         ("--family", "connection.family", "FAMILY", "servo family: feetech, or module:NAME of your own"),
         ("--latch", "connection.latch", "FILE", "file of the emergency stop (this user's)"),
     ):
-        parser.add_argument(option, dest=setting, metavar=metavar, help=text)
-    parser.add_argument("--baud", dest="connection.baud", metavar="RATE", type=int, help="of the bus (1000000)")
+        parser.add_argument(option, dest=setting, metavar=metavar, help=text, type=int if metavar == "RATE" else str)
     add_set_option(parser)
 
 
@@ -60,17 +60,13 @@ def read_settings(options: argparse.Namespace) -> RunConfig:
     for name, value in vars(options).items():
         if value is not None and name.partition(".")[0] in groups:
             settings = merge(settings, functools.reduce(lambda part, key: {key: part}, name.split(".")[::-1], value))
-    if options.set:
-        settings = apply_overrides(settings, options.set)
+    settings = apply_overrides(settings, options.set or [])
     config = build(RunConfig, settings, options.config or "settings")
     if options.config is None and config.connection.port not in EMULATED:
         config = build(RunConfig, merge(CAREFUL, settings), "settings")
-        limits = config.safety
-        print(
-            f"note: a device without --config: safety.torque_limit {limits.torque_limit:g} (of stall), "
-            f"safety.max_speed_rad_s {limits.max_speed_rad_s:g}",
-            file=sys.stderr,
-        )
+        limits = f"torque_limit {config.safety.torque_limit:g} (of stall), safety.max_speed_rad_s "
+        note = f"note: a device without --config: safety.{limits}{config.safety.max_speed_rad_s:g}"
+        print(note, file=sys.stderr)
     return config
 
 
@@ -177,15 +173,11 @@ def ending_by_signal() -> Iterator[None]:
             ends = True
             raise KeyboardInterrupt
 
-    before: dict[signal.Signals, Any] = {}
-    with contextlib.suppress(ValueError):  # not the main thread
-        for one in ENDING:
-            before[one] = signal.signal(one, end)
-    try:
+    with contextlib.ExitStack() as after:
+        with contextlib.suppress(ValueError):  # not the main thread
+            for one in ENDING:
+                after.callback(signal.signal, one, signal.signal(one, end))
         yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 @contextlib.contextmanager

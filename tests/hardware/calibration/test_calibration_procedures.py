@@ -21,7 +21,6 @@ from snake_gym.hardware.calibration.procedures import (
     find_direction,
     joint_range,
     passes_encoder_zero,
-    recentre,
     watch_range,
     wiggle,
 )
@@ -111,17 +110,6 @@ def test_a_robot_put_together_anyhow_is_calibrated_right() -> None:
     np.testing.assert_allclose(found.angles(steps), plant.hand, atol=2.5e-3)
     assert not any(passes_encoder_zero(FEETECH, joint.zero_steps, STOPS) for joint in found.joints)
     assert found.zero_steps[:2].tolist() == [2048, 2048]
-
-
-@pytest.mark.parametrize("zero_steps", [0, 700, 4090])
-def test_recentred_servos_keep_their_middle_without_power(zero_steps: int) -> None:
-    bench = Bench([EmulatedServo(1, zero_steps=zero_steps)])
-    recentre(bench.driver, 1)
-    bench.servos[0].power_cycle(bench.clock.now())
-    bench.clock.sleep(0.5)
-    values = bench.driver.read_block([1], "present_position").values[1]
-    assert values is not None
-    assert abs(values["present_position"] - 2048) <= 1  # half a turn does not fit the register by one step
 
 
 def test_a_wiggle_moves_gently_and_ends_limp() -> None:

@@ -18,10 +18,8 @@ from benchmarks.sim_to_real import OPEN, course
 from snake_gym.config import ConfigError, dump_yaml
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.hardware.guard.body import BringUpError
-from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.pose.udp_json import UdpJson
-from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig, connect
+from snake_gym.hardware.robot.connection import ConnectionConfig
 from snake_gym.hardware.robot.real_env import RealSnakeEnv
 from snake_gym.hardware.robot.robot_loop import CourseConfig, MeasuredCourse
 from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, open_loop
@@ -206,13 +204,3 @@ def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Pat
     np.testing.assert_allclose(loop.measurement.joint_angle[0], angle, atol=0.02)
     assert loop.step(np.zeros(9)).stop_reason is None
     connected.close()
-
-
-def test_what_cannot_be_opened_leaves_nothing_open(latch: Path) -> None:
-    taken = UdpJson(port=0)
-    pose = PoseConfig(kind="udp_json", udp_port=taken.port)
-    before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(ConfigError, match=rf"pose.udp_port {taken.port}: cannot listen"):
-        connect(ConnectionConfig(port="pty", latch=str(latch), pose=pose), SafetyLimits(), RESILIENT_SERVO)
-    assert len(os.listdir("/proc/self/fd")) == before
-    taken.close()
