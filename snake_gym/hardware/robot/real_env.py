@@ -15,18 +15,15 @@ from snake_gym.config import apply_keywords
 from snake_gym.config.errors import check_options
 from snake_gym.hardware.robot.measured_task import MeasuredTask, task_settings
 from snake_gym.hardware.robot.robot_loop import Contract, MeasuredCourse, RealRewardConfig
-from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, file_contract, open_loop
+from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, file_contract, open_loop, robot_of
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import BOUND, ObservationConfig
 from snake_gym.interface.policy_file import load_policy
-from snake_gym.robot.catalogue import load_any_robot
 
 
 class RealConfig(LoopSettings, kw_only=True):
     """Settings of ``SnakeGym/Real-v0``."""
 
-    policy: str | None = None
-    """Policy file; its contract then gives the action and the tracked point."""
     task: dict[str, Any] | None = None
     """Task instead of visiting ``course``: ``{id: SnakeGym/PathFollow-v0, ...}`` with the groups of settings that are
     the task's own, such as path, follow and reward; None: targets."""
@@ -140,10 +137,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
 def plan_task(config: RealConfig) -> tuple[Contract, MeasuredCourse]:
     """Return the contract of the settings, and their task or course of targets. Raises ConfigError."""
     policy = None if config.policy is None else load_policy(config.policy, config.robot)
-    if config.robot is None and policy is not None:
-        spec: Any = policy.spec
-    else:
-        spec = load_any_robot("resilient_servo" if config.robot is None else config.robot)
+    spec = robot_of(config)
     if config.task is None:
         course = MeasuredCourse(config.course, spec, reward=config.reward)
     else:
