@@ -44,8 +44,8 @@ _SEEN_RAD = math.radians(1.0)
 """Least motion of a joint that a person sees."""
 _HAND_RAD_S = 2.0
 """Speed of a hand, slow enough for servos to be read on the way."""
-_HELD_TURNS, _LONGEST_BEND_TURNS = 25, 250
-"""Turns for which a hand holds a bent joint, and longest time for all of it."""
+_HELD_TURNS = 25
+"""Turns for which a hand holds a bent joint."""
 _WORLD = """dead N, alive N        servo N dies, comes back
 hot N T                servo N has T degrees C
 jam N, free N          the joint of servo N is held where it is (its motor stalls), moves again
@@ -207,18 +207,19 @@ class World:
         servos, plant, step_rad = self._bus.servos, self._bus.plant, _HAND_RAD_S * _TURN_S
         joints = range(len(servos)) if number == 0 else [range(len(servos))[number - 1]]
         goal_rad = 0.0 if number == 0 else min(max(angle_rad, -self._limit_rad), self._limit_rad)
-        n_turns, n_held = 0, 0
-        while n_held < _HELD_TURNS and n_turns < _LONGEST_BEND_TURNS and not self._ends:
+        with self._bus.lock:
+            away_rad = np.abs(goal_rad - plant.joint_angle()[joints]).max()
+        for _ in range(math.ceil(away_rad / step_rad) + _HELD_TURNS):
             with self._bus.lock:
                 shape = np.array(plant.joint_angle())
                 limp = [joint for joint in joints if not servos[joint].torque_on]
-                way = goal_rad - shape[limp]
-                shape[limp] += np.clip(way, -step_rad, step_rad)
+                shape[limp] += np.clip(goal_rad - shape[limp], -step_rad, step_rad)
                 if limp:
                     plant.bend(shape)
-            n_turns, n_held = n_turns + 1, n_held + int(np.abs(way).max(initial=0.0) <= step_rad)
             self._look()
             time.sleep(_TURN_S)
+            if self._ends:
+                break
 
     def _look(self) -> None:
         """Say what a person sees, and send the pose."""

@@ -38,6 +38,9 @@ class Neighbour:
         line = self.robot.wait_for(lambda one: one.startswith(f"joint {joint} bends to the "))
         return "right" if "right" in line else "left"
 
+    def come_back(self, joint: int, servo_id: int) -> None:
+        raise AssertionError(f"joint {joint} was let go")
+
     def moved_to_stops(self, widths_rad: Mapping[int, float]) -> bool:
         if not self.told:
             self.told, self.give_up_s = True, time.monotonic() + 60.0

@@ -236,10 +236,7 @@ def load_calibration(path: str | Path) -> Calibration:
     number = content.pop("format", None) if isinstance(content, dict) else None
     if number != FORMAT:
         raise ConfigError(f"calibration {path} is in format {show(number)}; expected {FORMAT}: {_AGAIN}")
-    try:
-        calibration = build(Calibration, content)
-    except ConfigError as error:
-        raise ConfigError(f"calibration {path}: {error}") from None
+    calibration = build(Calibration, content, f"calibration {path}")
     unknown = [str(joint.servo_id) for joint in calibration.joints if joint.held is None]
     if unknown:
         raise ConfigError(f"calibration {path} does not say what servos {', '.join(unknown)} held; {_AGAIN}")

@@ -99,9 +99,6 @@ class Onlooker(Neighbour):
         behind, ahead = (Rotation.from_quat(turn, scalar_first=True).apply([1.0, 0.0, 0.0])[2] for turn in turns)
         return "right" if behind < ahead else "left"  # x of each link points to the tail
 
-    def come_back(self, joint: int, servo_id: int) -> None:
-        raise AssertionError(f"joint {joint} was let go")
-
 
 def test_a_robot_that_is_held_up_is_calibrated(tmp_path: Path) -> None:
     truth = mounted_at_random(straight_chain(range(1, 29), 1.2, "SM8524BL"), 4)
