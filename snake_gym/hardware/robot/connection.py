@@ -20,12 +20,11 @@ from snake_gym.config import ConfigError, Settings, choose
 from snake_gym.config.settings import Count, NonNegative, Positive, Share
 from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.bus.family import OUR_BUS, find_family
-from snake_gym.hardware.bus.servo_bus import ServoBus, wire_times
+from snake_gym.hardware.bus.family import find_family
+from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import Body, GuardedBody
-from snake_gym.hardware.guard.cycle_time import too_short
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
@@ -149,11 +148,6 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> 
             f"safety.max_lost_joints is {limits.max_lost_joints}; expected fewer than the {spec.n_joints} joints of "
             f"{spec.name}"
         )
-    if calibration.family.bus == OUR_BUS:
-        cycle = wire_times(spec.n_joints, config.baud, calibration.family)
-        complaint = too_short(config.period_s, spec.n_joints, config.baud, cycle)
-        if complaint is not None:
-            raise ConfigError(complaint)
     if config.period_s > spec.control_dt_s:
         expected = f"expected <= {spec.control_dt_s:g}, the control period of {spec.name}"
         raise ConfigError(f"connection.period_s is {config.period_s:g}; {expected}")
