@@ -189,14 +189,9 @@ class RobotLoop:
     """Control loop of one real robot, on a body and a pose source that the caller closes."""
 
     def __init__(
-        self,
-        contract: Contract,
-        body: Body,
-        pose: PoseSource,
-        course: MeasuredCourse,
-        config: LoopConfig,
+        self, contract: Contract, body: Body, pose: PoseSource, course: MeasuredCourse, config: LoopConfig,
         time_limit_s: float = math.inf,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.decoder, self.layout, self.body, self.pose, self.config = *contract[:2], body, pose, config
         self.spec: ChainSpec = self.decoder.spec
         self.course = course
