@@ -93,13 +93,15 @@ class Person:
     def _heard(self, wait_s: float) -> str | None:
         """Return a key that comes within ``wait_s`` [s]."""
         try:
-            key = self._keys.next(wait_s)
+            key, is_over = self._keys.next(wait_s), False
         except EOFError:
-            raise ConfigError("calibrate asks questions, and standard input has ended; run it on a terminal") from None
+            key, is_over = None, True
         is_stop = key is not None and key in STOP_KEYS
         reason = "a key was pressed" if is_stop else self._bus.interrupted()
         if reason is not None:
             raise StoppedError(f"stopped: {reason}")
+        if is_over:
+            raise ConfigError("calibrate asks questions, and standard input has ended; run it on a terminal")
         return None if key is None else key.lower()
 
 

@@ -60,7 +60,8 @@ def read_settings(options: argparse.Namespace) -> RunConfig:
     for name, value in vars(options).items():
         if value is not None and name.partition(".")[0] in groups:
             settings = merge(settings, functools.reduce(lambda part, key: {key: part}, name.split(".")[::-1], value))
-    settings = apply_overrides(settings, options.set or [])
+    if options.set:  # a small board may be without PyYAML
+        settings = apply_overrides(settings, options.set)
     config = build(RunConfig, settings, options.config or "settings")
     if options.config is None and config.connection.port not in EMULATED:
         config = build(RunConfig, merge(CAREFUL, settings), "settings")
