@@ -25,12 +25,12 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from snake_gym.emulator.servo import EmulatedServo as EmulatedServo
 from snake_gym.hardware.bus.clock import Clock, VirtualClock
 from snake_gym.hardware.bus.protocol import BROADCAST_ID, OVERHEAD_BYTES, Instruction, Packet, PacketParser, wire_time_s
 from snake_gym.hardware.bus.transport import PortGone
+from snake_gym.hardware.guard.checks import BoolArray
 from snake_gym.robot.spec import FloatArray
 
 LONGEST_BACKLOG_S = 0.05
@@ -42,17 +42,13 @@ _CATCH_UP_S = 0.005
 class ServoPlant(Protocol):
     """Joints behind the servos: J of them, in the order of the servos."""
 
-    blocked: NDArray[np.bool_]
+    blocked: BoolArray
     """(J,) True: something in the robot itself keeps the joint from moving on, and its motor stalls."""
 
     def advance(
-        self,
-        dt_s: float,
-        target_rad: FloatArray,
-        enabled: NDArray[np.bool_],
-        torque_limit: FloatArray,
+        self, dt_s: float, target_rad: FloatArray, enabled: BoolArray, torque_limit: FloatArray,
         speed_limit_rad_s: FloatArray,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Let ``dt_s`` pass under constant commands.
 
         Args:
@@ -89,27 +85,18 @@ class FirstOrderPlant:
     def __init__(self, n_joints: int, joint_angle: Sequence[float] | None = None) -> None:
         self.lag_s = 0.03
         """Time constant of the joints [s]."""
-        self._jammed = np.zeros(n_joints, dtype=bool)
-        self.blocked = np.zeros(n_joints, dtype=bool)
+        self._jammed, self.blocked = np.zeros((2, n_joints), bool)
+        self._rate, self._load = np.zeros((2, n_joints))
         self._angle = np.zeros(n_joints) if joint_angle is None else np.array(joint_angle, dtype=np.float64)
-        self._rate = np.zeros(n_joints)
-        self._load = np.zeros(n_joints)
 
     def advance(
-        self,
-        dt_s: float,
-        target_rad: FloatArray,
-        enabled: NDArray[np.bool_],
-        torque_limit: FloatArray,
+        self, dt_s: float, target_rad: FloatArray, enabled: BoolArray, torque_limit: FloatArray,
         speed_limit_rad_s: FloatArray,
-    ) -> None:
-        error = target_rad - self._angle
-        moves = enabled & ~self._jammed
-        limit = speed_limit_rad_s * dt_s
-        step = np.where(moves, np.clip(error * -np.expm1(-dt_s / self.lag_s), -limit, limit), 0.0)
-        self._angle = self._angle + step
-        self._rate = step / dt_s
-        self._load = np.where(enabled, np.clip(0.5 * error, -torque_limit, torque_limit), 0.0)
+    ) -> None:  # fmt: skip
+        error, limit = target_rad - self._angle, speed_limit_rad_s * dt_s
+        step = np.clip(error * -np.expm1(-dt_s / self.lag_s), -limit, limit) * (enabled & ~self._jammed)
+        self._angle, self._rate = self._angle + step, step / dt_s
+        self._load = np.clip(0.5 * error, -torque_limit, torque_limit) * enabled
 
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         self._jammed[joint] = is_jammed
@@ -152,8 +139,8 @@ class WireFaults:
         return self._corrupt(data) if self._happens("corrupted") else data
 
     def _happens(self, name: str) -> bool:
-        rate: float = getattr(self, name)
-        happens = rate > 0.0 and float(self._rng.random()) < rate
+        rate = float(getattr(self, name))
+        happens = rate > 0.0 and self._rng.random() < rate
         self.counts[name] += happens
         return happens
 
@@ -204,21 +191,14 @@ class EmulatedBus:
     """
 
     def __init__(
-        self,
-        servos: Sequence[EmulatedServo],
-        plant: ServoPlant | None = None,
-        clock: Clock | None = None,
-        faults: WireFaults | None = None,
-        baud: int = 1_000_000,
-        echo: bool = False,
-        missing: Literal["skip", "stop"] = "skip",
-        step_s: float = 0.002,
-        latency_s: float = 0.0,
-    ) -> None:
+        self, servos: Sequence[EmulatedServo], plant: ServoPlant | None = None, clock: Clock | None = None,
+        faults: WireFaults | None = None, baud: int = 1_000_000, echo: bool = False,
+        missing: Literal["skip", "stop"] = "skip", step_s: float = 0.002, latency_s: float = 0.0,
+    ) -> None:  # fmt: skip
         self.servos = list(servos)
-        self.plant: ServoPlant = FirstOrderPlant(len(self.servos)) if plant is None else plant
-        self.clock: Clock = VirtualClock() if clock is None else clock
-        self.faults = WireFaults() if faults is None else faults
+        self.plant: ServoPlant = plant or FirstOrderPlant(len(self.servos))
+        self.clock: Clock = clock or VirtualClock()
+        self.faults = faults or WireFaults()
         self.baud, self.echo, self.missing, self.step_s, self.latency_s = baud, echo, missing, step_s, latency_s
         self.lock = threading.RLock()
         """Lock held while the bus works; another thread takes it to look at several registers at once."""
@@ -360,12 +340,11 @@ class EmulatedBus:
 
     def _deliver(self, servo_id: int, answer: bytes, end_s: float) -> None:
         """Hand over an answer, with the wire's faults; its last byte comes at ``end_s`` [s]."""
-        data = self.faults.damage(answer)
-        if data:
-            self._hand_over(data, end_s)
+        self._hand_over(self.faults.damage(answer), end_s)
 
     def _hand_over(self, data: bytes, end_s: float) -> None:
-        bisect.insort(self._to_host, (end_s + self.latency_s, data), key=lambda item: item[0])
+        if data:
+            bisect.insort(self._to_host, (end_s + self.latency_s, data), key=lambda item: item[0])
 
 
 class HostEnd:

@@ -12,6 +12,7 @@ import contextlib
 import json
 import math
 import os
+import select
 import shlex
 import signal
 import socket
@@ -30,7 +31,7 @@ from snake_gym.emulator.robot import emulate
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.commands import PROGRAM
-from snake_gym.hardware.commands.calibrate import TypedLines, table
+from snake_gym.hardware.commands.calibrate import table
 from snake_gym.hardware.commands.options import ENDING, add_settings, read_settings
 from snake_gym.hardware.robot.key_watch import standard_input
 from snake_gym.hardware.robot.run_config import robot_of
@@ -43,8 +44,8 @@ _SEEN_RAD = math.radians(1.0)
 """Least motion of a joint that a person sees."""
 _HAND_RAD_S = 2.0
 """Speed of a hand, slow enough for servos to be read on the way."""
-_HELD_TURNS, _LONGEST_BEND_TURNS = 25, 250
-"""Turns for which a hand holds a bent joint, and longest time for all of it."""
+_HELD_TURNS = 25
+"""Turns for which a hand holds a bent joint."""
 _WORLD = """dead N, alive N        servo N dies, comes back
 hot N T                servo N has T degrees C
 jam N, free N          the joint of servo N is held where it is (its motor stalls), moves again
@@ -132,8 +133,8 @@ class World:
     def __init__(self, port: EmulatedPort, spec: ChainSpec, pose: EmulatedPose, pose_port: int) -> None:
         self._port, self._bus, self._pose, self._pose_port = port, port.bus, pose, pose_port
         self._limit_rad, self._watch = spec.joint_limit_rad, WiggleWatch(spec)
-        self._blind = False
         self._ends = False  # a plain flag, since a signal handler sets it
+        self._typed = b""
         for number in ENDING:
             with contextlib.suppress(ValueError):  # not the main thread
                 signal.signal(number, lambda *_: setattr(self, "_ends", True))
@@ -141,21 +142,24 @@ class World:
 
     def live(self) -> None:
         """Run until somebody says quit, or a signal comes."""
-        source = standard_input()
-        lines = None if source < 0 else TypedLines(source)
+        source = [standard_input()]
         while not self._ends:
-            line = None
             try:
-                if lines is None:
-                    time.sleep(_TURN_S)
-                else:
-                    line = lines.next(_TURN_S)
-            except (EOFError, OSError):  # end of the input
-                lines = None
-            if line is not None and line.strip():
-                print(self.obey(line.split()), flush=True)
+                readable, _, _ = select.select(source, [], [], _TURN_S)
+                if readable and not self._hear(os.read(source[0], 1024)):
+                    source = []
+            except (OSError, ValueError):  # there is no input
+                source = []
             self._look()
         self._out.close()
+
+    def _hear(self, data: bytes) -> bool:
+        """Obey the lines that are whole. Return False at the end of the input."""
+        *lines, self._typed = (self._typed + (data or b"\n")).split(b"\n")
+        for line in lines:
+            if words := line.decode(errors="replace").split():
+                print(self.obey(words), flush=True)
+        return bool(data)
 
     def obey(self, words: list[str]) -> str:
         """Do what a typed line says. Return the answer."""
@@ -191,7 +195,7 @@ class World:
                 with bus.lock:
                     bus.plant.lift(what == "lift")
             case "blind" | "see":
-                self._blind = what == "blind"
+                self._pose.lost = what == "blind"
             case "quit":
                 self._ends = True
             case _:
@@ -203,18 +207,19 @@ class World:
         servos, plant, step_rad = self._bus.servos, self._bus.plant, _HAND_RAD_S * _TURN_S
         joints = range(len(servos)) if number == 0 else [range(len(servos))[number - 1]]
         goal_rad = 0.0 if number == 0 else min(max(angle_rad, -self._limit_rad), self._limit_rad)
-        n_turns, n_held = 0, 0
-        while n_held < _HELD_TURNS and n_turns < _LONGEST_BEND_TURNS and not self._ends:
+        with self._bus.lock:
+            away_rad = np.abs(goal_rad - plant.joint_angle()[joints]).max()
+        for _ in range(math.ceil(away_rad / step_rad) + _HELD_TURNS):
             with self._bus.lock:
                 shape = np.array(plant.joint_angle())
                 limp = [joint for joint in joints if not servos[joint].torque_on]
-                way = goal_rad - shape[limp]
-                shape[limp] += np.clip(way, -step_rad, step_rad)
+                shape[limp] += np.clip(goal_rad - shape[limp], -step_rad, step_rad)
                 if limp:
                     plant.bend(shape)
-            n_turns, n_held = n_turns + 1, n_held + int(np.abs(way).max(initial=0.0) <= step_rad)
             self._look()
             time.sleep(_TURN_S)
+            if self._ends:
+                break
 
     def _look(self) -> None:
         """Say what a person sees, and send the pose."""
@@ -223,7 +228,7 @@ class World:
             seen = self._watch.see(self._bus.plant.joint_angle(), [servo.torque_on for servo in self._bus.servos])
         if seen:
             print(seen, flush=True)
-        if self._pose_port and not self._blind and not self._bus.unplugged:
+        if self._pose_port and pose.valid and not self._bus.unplugged:
             x, y = pose.xy_w.tolist()
             in_space = {} if pose.up_h is None else {"z_m": pose.z_w, "up": pose.up_h.tolist()}
             datagram = {"x_m": x, "y_m": y, "angle_rad": pose.angle, "stamp_s": pose.stamp_s, **in_space}

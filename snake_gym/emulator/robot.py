@@ -48,5 +48,5 @@ def emulate(config: ConnectionConfig, spec: ChainSpec, calibration: Calibration,
         servos.append(EmulatedServo(joint.servo_id, calibration.model, zero, joint.direction, stored))
         servos[-1].stop_rad = float(stop_rad)
         servos[-1].imprecision = Imprecision(*noise, emulated.seed + joint.servo_id)
-    faults = WireFaults(lost=emulated.lost, corrupted=emulated.corrupted, seed=emulated.seed)
+    faults = WireFaults(lost=emulated.lost, seed=emulated.seed)
     return EmulatedBus(servos, plant, clock, faults, config.baud)

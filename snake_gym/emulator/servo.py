@@ -158,13 +158,9 @@ class EmulatedServo:
     """
 
     def __init__(
-        self,
-        servo_id: int,
-        model: str = "STS3215",
-        zero_steps: int | None = None,
-        direction: int = 1,
+        self, servo_id: int, model: str = "STS3215", zero_steps: int | None = None, direction: int = 1,
         settings: dict[str, int] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.family, self.model = family_of_model(model)
         self.memory = ServoMemory(self.family, self.model, servo_id, settings)
         self.zero_steps = self.family.middle if zero_steps is None else zero_steps
@@ -215,20 +211,15 @@ class EmulatedServo:
 
     def execute(self, instruction: int, params: bytes, broadcast: bool = False) -> bytes | None:
         """Carry out an instruction. Return the status packet, or None if none is due."""
-        memory = self.memory
-        answers = not broadcast and memory.get("response_level") == 1
-        own_id = self.id  # it still answers under this one if the instruction changes it
-        data = b""
+        own_id, data = self.id, b""  # it still answers under this one if the instruction changes it
+        answers = not broadcast
         if instruction == Instruction.PING:
             answers = True
-        elif instruction == Instruction.READ:
-            if len(params) != 2 or params[1] > 250 or broadcast:
-                return None
+        elif instruction == Instruction.READ and len(params) == 2 and params[1] <= 250:
             self.sense()
-            data, answers = memory.read(params[0], params[1]), True
-        elif instruction == Instruction.WRITE:
-            if len(params) < 2:
-                return None
+            data = self.memory.read(params[0], params[1])
+        elif instruction == Instruction.WRITE and len(params) >= 2:
+            answers = answers and self.memory.get("response_level") == 1
             self.write(params[0], params[1:])
         elif instruction == Instruction.REBOOT:
             self.power_cycle(self._now_s)

@@ -129,16 +129,6 @@ def settle(bus: EmulatedBus, duration_s: float = 2.0) -> int:
     return bus.servos[0].present()
 
 
-def test_torque_on_holds_and_a_goal_switches_torque_on() -> None:
-    bus = make_bus(1)
-    write(bus, 1, "torque_enable", 1)
-    assert settle(bus) == 2048
-    write(bus, 1, "torque_enable", 0)
-    write(bus, 1, "goal_position", 2500)
-    assert bus.servo(1).memory.get("torque_enable") == 1
-    assert settle(bus) == 2500
-
-
 @pytest.mark.parametrize("speed", [1000, 3000, 0])
 def test_the_speed_of_a_goal_is_kept(speed: int) -> None:
     bus = make_bus(1)

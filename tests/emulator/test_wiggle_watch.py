@@ -9,11 +9,11 @@ import pytest
 
 from snake_gym.emulator.emulate import WiggleWatch, mounted_at_random
 from snake_gym.emulator.robot import emulate
-from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.calibration.procedures import wiggle
 from snake_gym.hardware.robot.connection import ConnectionConfig
 from snake_gym.robot.catalogue import load_robot
+from tests.hardware.rig import Movable
 
 ROBOTS = ["resilient_servo", *sorted(Path(__file__).parents[2].glob("configs/robot/*.yaml"))]
 
@@ -25,7 +25,7 @@ def test_the_side_is_told_before_the_joint_is_at_its_far_end(robot: str | Path) 
         pytest.skip("no servos")
     mounting = mounted_at_random(straight_chain(range(1, spec.n_links), spec.joint_limit_rad), 5)
     bus = emulate(ConnectionConfig(), spec, mounting, None)
-    driver, watch = ServoBus(bus.host_transport(), clock=bus.clock), WiggleWatch(spec)
+    driver, watch = Movable(bus.host_transport(), clock=bus.clock), WiggleWatch(spec)
     told: list[str] = []
 
     def look() -> None:
@@ -36,7 +36,8 @@ def test_the_side_is_told_before_the_joint_is_at_its_far_end(robot: str | Path) 
         look()
         told.clear()
         at_end: list[str] = []
-        done = wiggle(driver, joint + 1, at_the_end=partial(at_end.extend, told), interrupted=look)
+        driver.interrupted = look  # type: ignore[method-assign]
+        done = wiggle(driver, joint + 1, at_the_end=partial(at_end.extend, told))
         assert at_end == told and len(told) == 1, (robot, joint, told)
         side = done.moved_rad * mounting.joints[joint].direction > 0.0
         assert told[0].startswith(f"joint {joint + 1} bends")

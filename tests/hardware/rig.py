@@ -112,6 +112,13 @@ class Spy:
         self.end.close()
 
 
+class Movable(ServoBus):
+    """A bus of servos that nobody stops, unless a test replaces ``interrupted``."""
+
+    def interrupted(self) -> str | None:
+        return None
+
+
 class Bench:
     """Servos in memory, given by their IDs or as they are, and a driver; ``more``: arguments of the bus."""
 
@@ -125,7 +132,7 @@ class Bench:
         self.clock = self.bus.clock
         self.spy = Spy(self.bus.host_transport())
         reopen = self._reopen if reopens else None
-        self.driver = ServoBus(self.spy, self.bus.baud, self.clock, latency_s, retries, reopen)
+        self.driver = Movable(self.spy, self.bus.baud, self.clock, latency_s, retries, reopen)
 
     def _reopen(self) -> Spy:
         self.spy.end = self.bus.host_transport()

@@ -24,8 +24,7 @@ from snake_gym.config import ConfigError, Settings, build, near_path, write_atom
 from snake_gym.config.errors import show
 from snake_gym.config.files import read_file
 from snake_gym.config.settings import Angle, PositiveCount
-from snake_gym.hardware.bus.bus import BlockRead, ServoInfo
-from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.bus.bus import BlockRead
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
 from snake_gym.hardware.bus.protocol import MAX_ID
 from snake_gym.robot.spec import FloatArray
@@ -47,28 +46,29 @@ Held = dict[str, int]
 """Counts of ``IDENTITY`` and ``SETUP`` in one servo, by register name, as far as its family has them."""
 
 
-class Servos(Protocol):
-    """What calibration needs of a servo bus: ``ServoBus``, or ``GuardedBus`` where servos are moved."""
+class Readable(Protocol):
+    """Servos that can be read: a bus, or one behind a guard."""
 
     family: ServoFamily
-    baud: int
-    clock: Clock
 
-    def ping(self, servo_id: int) -> ServoInfo | None: ...
     def read_block(self, ids: Sequence[int], *names: str) -> BlockRead: ...
-    def write_targets(self, ids: Sequence[int], position_steps: Sequence[int], speed: int = 0) -> bool: ...
-    def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool: ...
-    def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]: ...
 
 
 def changes(held: Held, found: Held, servo_id: int) -> list[str]:
-    """Return the differences of a servo that holds ``found`` to what it ``held`` when it was calibrated, one line each.
-    A horn that was remounted shows only in the joint's angle."""
+    """Return how a servo that holds ``found`` differs from what it ``held`` when it was calibrated, one line each. A
+    horn that was remounted shows only in the joint's angle."""
     return [
         f"the calibration says {name} {was}, the servo says {found[name]}: "
         + (_AGAIN if name in IDENTITY else f"set it back: register write {name} {was} --id {servo_id}")
         for name, was in held.items() if found.get(name, was) != was
     ]  # fmt: skip
+
+
+def reach(held: Held, family: ServoFamily) -> tuple[float, float]:
+    """Return the least and greatest position [steps] to which a servo drives: its angle limits, within one turn; all of
+    them if it counts whole turns, which it does without angle limits."""
+    low, high = held.get("min_angle_limit", 0), held.get("max_angle_limit", 0)
+    return (-math.inf, math.inf) if low == high == 0 else (max(low, 0), min(high, family.steps_per_turn - 1))
 
 
 def faults(held: Held, name: str, ends_steps: tuple[float, float] | None, family: ServoFamily) -> list[str]:
@@ -79,30 +79,23 @@ def faults(held: Held, name: str, ends_steps: tuple[float, float] | None, family
         return [f"{name} is in mode {mode}; expected {family.position_mode}, position"]
     if resolution != _WHOLE_RESOLUTION:
         return [f"{name} has angle_resolution {resolution}; expected {_WHOLE_RESOLUTION}"]
-    low, high = held.get("min_angle_limit", 0), held.get("max_angle_limit", 0)
-    if ends_steps is None or low == high == 0:  # it counts whole turns: no limits, no place where its counts jump
+    low, high = reach(held, family)
+    least, most = (low, high) if ends_steps is None else sorted(ends_steps)
+    if low <= least + 1.0 and most - 1.0 <= high:
         return []
-    least, most = min(ends_steps), max(ends_steps)
     if least < -0.5 or most > family.steps_per_turn - 0.5:
-        return [
-            f"{name}: its range passes the encoder's zero, across which it does not drive; expected a calibration "
-            "made with --recentre, or a horn turned on the shaft"
-        ]
-    if low > least + 1.0 or high < most - 1.0:
-        return [
-            f"{name} has angle limits {low} to {high}; expected at least {least:.0f} to {most:.0f}, between which "
-            "the joint is to move"
-        ]
-    return []
+        return [f"{name}: its range passes the encoder's zero, across which it does not drive; {_AGAIN}"]
+    return [
+        f"{name} has angle limits {low:.0f} to {high:.0f}; expected at least {least:.0f} to {most:.0f}, between which "
+        "the joint is to move"
+    ]
 
 
-def read_held(bus: Servos, ids: Sequence[int]) -> dict[int, Held | None]:
+def read_held(bus: Readable, ids: Sequence[int]) -> dict[int, Held | None]:
     """Return what each servo holds, by ID; None if it does not answer."""
     names = [name for name in (*IDENTITY, *SETUP) if name in bus.family.by_name]
     found = bus.read_block(ids, *names).values
-    return {
-        one: None if values is None else {name: values[name] for name in names} for one, values in found.items()
-    }  # fmt: skip
+    return {one: values and {name: values[name] for name in names} for one, values in found.items()}
 
 
 FORMAT = 2
@@ -243,10 +236,7 @@ def load_calibration(path: str | Path) -> Calibration:
     number = content.pop("format", None) if isinstance(content, dict) else None
     if number != FORMAT:
         raise ConfigError(f"calibration {path} is in format {show(number)}; expected {FORMAT}: {_AGAIN}")
-    try:
-        calibration = build(Calibration, content)
-    except ConfigError as error:
-        raise ConfigError(f"calibration {path}: {error}") from None
+    calibration = build(Calibration, content, f"calibration {path}")
     unknown = [str(joint.servo_id) for joint in calibration.joints if joint.held is None]
     if unknown:
         raise ConfigError(f"calibration {path} does not say what servos {', '.join(unknown)} held; {_AGAIN}")

@@ -1,8 +1,7 @@
-"""Calibration procedures: find servos, assign IDs, and measure direction, zero and range of each joint.
+"""Calibration procedures: direction, zero and range of each joint, by moving it or by watching it being moved.
 
-Procedures work on a ``Bus`` and put questions to a person, or a test, through functions. While one moves a joint,
-it calls ``interrupted`` between bus exchanges, which returns a reason to stop, or None to go on. However it ends,
-torque-off is repeated until the servo confirms it, or patience has run out.
+While one moves a joint, it calls ``Servos.interrupted`` between bus exchanges. However it ends, torque-off is repeated
+until the servo confirms it, or patience has run out.
 
 Sign: seen towards the head, a positive joint angle bends the robot to the right (phi_i = theta_i - theta_{i+1}).
 """
@@ -10,119 +9,67 @@ Sign: seen towards the head, a positive joint angle bends the robot to the right
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
-from typing import Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from snake_gym.hardware.bus.bus import Bus, ServoInfo, say_twins, set_lock
+from snake_gym.hardware.bus.bus import ServoInfo
+from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
-from snake_gym.hardware.calibration.calibration import Held, Servos, faults, read_held
+from snake_gym.hardware.calibration.calibration import Held, Readable, faults, reach, read_held
 
 _T = TypeVar("_T")
 _MARGIN_STEPS = 16  # a range that comes so near to the encoder's zero counts as passing it
-_QUIET_S, _BAUD_SETTLE_S = 0.15, 0.05
 _ATTEMPTS = 3
 _READINGS = 5
+_SETTLE_S = 0.02
+_STRAY_RAD = math.radians(5.0)
+"""Distance from its way beyond which a joint is let go."""
+_SPEED_RAD_S = 0.5
+"""Speed of a wiggle [rad/s]."""
+_NEAR_STEPS = 4
+"""Distance at which a goal is reached."""
+
+Side = Literal["right", "left", "unseen"]
+"""Side to which a joint bent, seen towards the head; unseen: it did not move, or it was not seen."""
+
+
+class Servos(Readable, Protocol):
+    """Servos that may be moved, as behind ``guard.client.GuardedBus``."""
+
+    baud: int
+    clock: Clock
+
+    def ping(self, servo_id: int) -> ServoInfo | None: ...
+    def write_targets(self, ids: Sequence[int], position_steps: Sequence[int], speed: int = 0) -> bool: ...
+    def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool: ...
+    def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]: ...
+
+    def interrupted(self) -> str | None:
+        """Return a reason to stop what moves, or None to go on."""
 
 
 class ProcedureError(RuntimeError):
     """Procedure that cannot go on; the message names the servo and the fault in one line."""
 
 
-class FoundServo(NamedTuple):
-    """Servo that answered a scan."""
-
-    baud: int
-    info: ServoInfo
-    position: int | None
-    """Present position [steps]; None: the servo answers pings only."""
-    voltage_v: float
-    temperature_c: float
+class StoppedError(ProcedureError):
+    """Procedure that somebody has stopped; the torque is off."""
 
 
-def scan(open_bus: Callable[[int], Bus], bauds: Iterable[int], ids: Sequence[int]) -> list[FoundServo]:
-    """Return all servos that answer a ping, at each of ``bauds``; ``open_bus`` opens the bus at a baud rate."""
-    found: list[FoundServo] = []
-    for baud in bauds:
-        with closing(open_bus(baud)) as bus:
-            for servo_id in ids:
-                info = bus.ping(servo_id)
-                if info is not None:
-                    found.append(_look_at(bus, baud, info))
-    return found
+# --- reading and recentring ------------------------------------------------------------------------------------------
 
 
-def _look_at(bus: Bus, baud: int, info: ServoInfo) -> FoundServo:
-    values = bus.read_block([info.id], "present_position", "present_voltage", "present_temperature").values[info.id]
-    if values is None:
-        return FoundServo(baud, info, None, math.nan, math.nan)
-    volts = values["present_voltage"] * bus.family.scale("present_voltage")
-    return FoundServo(baud, info, values["present_position"], volts, float(values["present_temperature"]))
-
-
-def change_id(bus: Bus, old: int, new: int) -> None:
-    """Change the ID of the only servo with ``old`` to ``new``, permanently; new servos all have 1, so connect them
-    singly. Raises ProcedureError: no servo has the old ID, the new one is taken, or the servo does not accept it."""
-    if not (0 <= old <= 253 and 0 <= new <= 253) or old == new:
-        raise ProcedureError(f"ids are {old} and {new}; expected two different ones of 0 to 253")
-    if bus.ping(new) is not None:
-        raise ProcedureError(f"id {new} is taken already; expected a free one")
-    # A late answer to that ping must not pass for what the servo says under its new ID.
-    bus.clock.sleep(_QUIET_S)
-    info = bus.ping(old)
-    if info is None:
-        raise ProcedureError(f"no servo answers as {old}; look at power and cable")
-    if info.ambiguous:
-        raise ProcedureError(say_twins(old))
-    set_register(bus, old, "id", new)
-    if bus.ping(old) is not None:
-        raise ProcedureError(f"a second servo answers as {old}; both had that id: connect them one by one")
-
-
-def _let_go(bus: Servos, servo_id: int, consequence: str) -> None:
-    if not bus.torque([servo_id], False)[servo_id]:
-        raise ProcedureError(f"servo {servo_id} does not switch its torque off; {consequence}")
-
-
-def _prepare_write(bus: Bus, servo_id: int, name: str) -> bool:
-    """Switch the torque off and open the memory for a stored register. Return True if it is one."""
-    _let_go(bus, servo_id, f"{name} was not written")
-    is_stored = bus.family.register(name).address < bus.family.eeprom_end
-    if is_stored and not set_lock(bus, servo_id, False):
-        set_lock(bus, servo_id, True)
-        raise ProcedureError(f"servo {servo_id} does not unlock its memory; {name} was not written")
-    return is_stored
-
-
-def set_register(bus: Bus, servo_id: int, name: str, value: int) -> None:
-    """Set a register of a limp servo, permanently if it is a stored one. Raises ProcedureError: the servo does not
-    switch its torque off, or does not hold the value afterwards; ValueError, ConfigError: no value to be written."""
-    bus.family.encode(name, value)
-    is_stored = _prepare_write(bus, servo_id, name)
-    holder = servo_id
-    try:
-        if bus.write_register(servo_id, name, value) and name == "id":
-            holder = value
-    finally:
-        is_locked = not is_stored or set_lock(bus, holder, True)
-    held = _all_of(bus.read_block([holder], name).values)[holder][name]
-    if held != value:
-        raise ProcedureError(f"servo {servo_id} holds {held} in {name} after {value} was written")
-    if not is_locked:
-        raise ProcedureError(f"servo {holder} holds {value} in {name} but does not lock its memory; try once more")
-
-
-def read_positions(bus: Servos, ids: Sequence[int]) -> dict[int, int]:
+def read_positions(bus: Readable, ids: Sequence[int]) -> dict[int, int]:
     """Return present positions [steps] by ID; servos that are silent are asked again for a moment, as answers come
     too late on a busy computer. Raises ProcedureError naming those that do not answer."""
     found = dict(bus.read_block(ids, "present_position").values)
     for _ in range(_READINGS):
         if silent := [one for one, values in found.items() if values is None]:
             found |= bus.read_block(silent, "present_position").values
-    return {one: values["present_position"] for one, values in _all_of(found).items()}
+    return {one: values["present_position"] for one, values in all_of(found).items()}
 
 
-def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
+def all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
     """Return the values of all servos by ID. Raises ProcedureError naming servos that do not answer."""
     silent = [str(one) for one, values in found.items() if values is None]
     if silent:
@@ -130,24 +77,30 @@ def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
     return {one: values for one, values in found.items() if values is not None}
 
 
-TURN_HORN = "turn its horn on the shaft so that the straight joint is near the middle of the servo's range"
+def held_by(bus: Readable, ids: Sequence[int]) -> dict[int, Held]:
+    """Return what each servo holds, by ID. Raises ProcedureError naming servos that do not answer."""
+    return all_of(read_held(bus, ids))
 
 
-def recentre(bus: Servos, servo_id: int) -> int:
-    """Make the present position the middle one, permanently: no servo drives a joint across its encoder's zero. Return
-    the new reading [steps]. Raises ProcedureError."""
-    code, middle = bus.family.recentre_code, bus.family.middle
-    if code is None:
-        raise ProcedureError(f"servo {servo_id} cannot be recentred: {TURN_HORN}")
-    _let_go(bus, servo_id, "it was not recentred")
-    # Not acknowledged: the register holds 0 afterwards, whatever was written.
-    bus.write_register(servo_id, "torque_enable", code, acknowledged=False)
-    bus.clock.sleep(0.05)
-    _let_go(bus, servo_id, "it was recentred")
-    position = read_positions(bus, [servo_id])[servo_id]
-    if abs(position - middle) > _MARGIN_STEPS:
-        raise ProcedureError(f"servo {servo_id} reads {position} after it was recentred; expected about {middle}")
-    return position
+def common_model(bus: Servos, ids: Sequence[int], kind: str | None) -> str:
+    """Return the name of the servos' model, from ``kind`` or their answers. Raises ProcedureError if they differ."""
+    numbers = set[int]()
+    for servo_id in ids:
+        info = bus.ping(servo_id)
+        if info is None:
+            raise ProcedureError(f"servo {servo_id} does not answer; see who does with scan")
+        numbers.add(info.model)
+    said = sorted(map(bus.family.model_of, numbers))
+    if len(said) > 1:
+        raise ProcedureError(f"the servos are of several types: {', '.join(said)}; expected one")
+    possible = bus.family.models_of(numbers.pop())
+    named = None if kind is None else family_of_model(kind)[1]
+    if named is not None and (named.name in possible or (not possible and named.number is None)):
+        return named.name
+    if named is None and len(possible) == 1:
+        return possible[0]
+    expected = f"--model {'|'.join(one.name for one in bus.family.models)}" if named is None else named.name
+    raise ProcedureError(f"the servos say they are {said[0]}; expected {expected}, as on their label")
 
 
 def make_limp(bus: Servos, ids: Sequence[int]) -> None:
@@ -155,6 +108,29 @@ def make_limp(bus: Servos, ids: Sequence[int]) -> None:
     on = [str(one) for one, known in bus.torque(ids, False).items() if not known]
     if on:
         raise ProcedureError(f"servos {', '.join(on)} do not switch their torque off; nobody may touch them")
+
+
+def recentre(bus: Servos, servo_id: int) -> int:
+    """Make the present position the middle one, permanently: no servo drives a joint across its encoder's zero. Return
+    the new reading [steps]. Raises ProcedureError."""
+    code, middle = bus.family.recentre_code, bus.family.middle
+    if code is None:
+        raise ProcedureError(
+            f"servo {servo_id} cannot be recentred: turn its horn on the shaft so that the straight joint is near the "
+            "middle of the servo's range"
+        )
+    make_limp(bus, [servo_id])
+    # Not acknowledged: the register holds 0 afterwards, whatever was written.
+    bus.write_register(servo_id, "torque_enable", code, acknowledged=False)
+    bus.clock.sleep(0.05)
+    make_limp(bus, [servo_id])
+    position = read_positions(bus, [servo_id])[servo_id]
+    if abs(position - middle) > _MARGIN_STEPS:
+        raise ProcedureError(f"servo {servo_id} reads {position} after it was recentred; expected about {middle}")
+    return position
+
+
+# --- ranges ----------------------------------------------------------------------------------------------------------
 
 
 def watch_range(
@@ -198,73 +174,29 @@ def joint_range(
     return max(low, -math.pi), min(high, math.pi)
 
 
-def passes_encoder_zero(family: ServoFamily, zero_steps: int, low_rad: float, high_rad: float, direction: int) -> bool:
-    """Return True if a joint's range [rad] contains the place where the servo's counts jump."""
-    ends = [zero_steps + direction * family.steps(angle) for angle in (low_rad, high_rad)]
-    return min(ends) < _MARGIN_STEPS or max(ends) > family.steps_per_turn - 1 - _MARGIN_STEPS
+def passes_encoder_zero(family: ServoFamily, zero_steps: int, span_rad: float) -> bool:
+    """Return True if the servo's counts jump within ``span_rad`` [rad] of ``zero_steps``."""
+    span = family.steps(span_rad) + _MARGIN_STEPS
+    return not span <= zero_steps <= family.steps_per_turn - 1 - span
 
 
 def limited_range(
-    servo_id: int, held: Held, family: ServoFamily, zero_steps: int, direction: int,
-    angles: tuple[float, float],
-) -> tuple[float, float]:  # fmt: skip
-    """Return the part of a joint's range [rad] that the angle limits of its servo allow. Raises ProcedureError if they
-    leave no room on both sides of straight."""
-    low, high = held.get("min_angle_limit", 0), held.get("max_angle_limit", 0)
-    if low == high == 0:  # none
-        return angles
-    limits = sorted(direction * family.angle(end - zero_steps) for end in (low, high))
+    servo_id: int, held: Held, family: ServoFamily, zero_steps: int, direction: int, angles: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the part of a joint's range [rad] to which its servo drives. Raises ProcedureError if that leaves no room
+    on both sides of straight."""
+    ends = reach(held, family)
+    limits = sorted(direction * family.angle(end - zero_steps) for end in ends)
     least, most = max(angles[0], limits[0]), min(angles[1], limits[1])
     if not least < 0.0 < most:
         raise ProcedureError(
-            f"servo {servo_id} holds angle limits {low} to {high}; expected room on both sides of straight, "
-            f"{zero_steps}: register write min_angle_limit 0, and max_angle_limit {family.steps_per_turn - 1}"
+            f"servo {servo_id} holds angle limits {ends[0]:.0f} to {ends[1]:.0f}; expected room on both sides of "
+            f"straight, {zero_steps}: register write min_angle_limit 0, and max_angle_limit {family.steps_per_turn - 1}"
         )
     return least, most
 
 
-def held_by(bus: Servos, ids: Sequence[int]) -> dict[int, Held]:
-    """Return what each servo holds, by ID. Raises ProcedureError naming servos that do not answer."""
-    return _all_of(read_held(bus, ids))
-
-
-def common_model(bus: Servos, ids: Sequence[int], kind: str | None) -> str:
-    """Return the name of the servos' model, from ``kind`` or their answers. Raises ProcedureError if they differ."""
-    family = bus.family
-    expected = None if kind is None else family_of_model(kind)[1]
-    names = set()
-    for servo_id in ids:
-        info = bus.ping(servo_id)
-        if info is None:
-            raise ProcedureError(f"servo {servo_id} does not answer; see who does with scan")
-        said, possible = family.model_of(info.model), family.models_of(info.model)
-        if expected is not None and expected.name not in possible and (possible or expected.number is not None):
-            raise ProcedureError(f"servo {servo_id} says it is {said}; expected {expected.name}")
-        names.add(said if expected is None else expected.name)
-    if len(names) > 1:
-        raise ProcedureError(f"the servos are of several types: {', '.join(sorted(names))}; expected one")
-    name = names.pop()
-    known = [one.name for one in family.models]
-    if name not in known:
-        raise ProcedureError(f"the servos say they are {name}; expected --model {'|'.join(known)}, as on their label")
-    return name
-
-
-Side = Literal["right", "left", "unseen"]
-"""Side to which a joint bent, seen towards the head; unseen: it did not move, or it was not seen."""
-
-_SETTLE_S = 0.02
-_STRAY_RAD = math.radians(5.0)
-"""Distance from its way beyond which a joint is let go."""
-
-
-class StoppedError(ProcedureError):
-    """Procedure that somebody has stopped; the torque is off."""
-
-
-def never() -> str | None:
-    """Return None: nobody stops what moves."""
-    return None
+# --- motion ----------------------------------------------------------------------------------------------------------
 
 
 class Wiggle(NamedTuple):
@@ -276,6 +208,8 @@ class Wiggle(NamedTuple):
     """Distance from the start after the way back."""
     largest_load: float
     """Largest load, as a share of the stall torque."""
+    seen: Any
+    """Result of ``at_the_end``."""
 
     @property
     def moved(self) -> bool:
@@ -285,8 +219,7 @@ class Wiggle(NamedTuple):
 
 def wiggle(
     bus: Servos, servo_id: int, amplitude_rad: float = math.radians(6.0), torque: float = 0.25,
-    speed_rad_s: float = 0.5, at_the_end: Callable[[], None] = lambda: None,
-    interrupted: Callable[[], str | None] = never,
+    at_the_end: Callable[[], Any] = lambda: None,
 ) -> Wiggle:  # fmt: skip
     """Move one joint by ``amplitude_rad`` [rad] in the direction of growing counts (negative: falling), and back.
 
@@ -302,32 +235,32 @@ def wiggle(
     start = read_positions(bus, [servo_id])[servo_id]
     family = bus.family
     step = _free_way(bus, servo_id, start, family.steps(amplitude_rad))
-    speed, full = max(1, round(speed_rad_s / family.scale("goal_speed"))), family.full_count("torque_limit")
-    patience_s = 1.5 * abs(family.angle(step)) / speed_rad_s + 0.6
+    speed, full = max(1, round(_SPEED_RAD_S / family.scale("goal_speed"))), family.full_count("torque_limit")
+    patience_s = 1.5 * abs(family.angle(step)) / _SPEED_RAD_S + 0.6
     values = bus.read_block([servo_id], "torque_limit").values[servo_id]
     before = full if values is None else values["torque_limit"]
-    largest = 0.0
+    largest, seen = 0.0, None
     try:
         if not bus.write_register(servo_id, "torque_limit", round(full * torque)):
             raise ProcedureError(f"servo {servo_id} does not take a torque limit; it was not moved")
         positions: list[int] = []
         for goal in (start, start + step, start):
-            _raise_if_interrupted(interrupted)
+            _raise_if_interrupted(bus)
             bus.write_targets([servo_id], [goal], speed)
             if not positions:
                 bus.torque([servo_id], True)
-            position, load = _await(bus, servo_id, goal, (start, step), patience_s, interrupted)
+            position, load = _await(bus, servo_id, goal, (start, step), patience_s)
             largest = max(largest, load)
             positions.append(position)
             if goal != start:
-                at_the_end()
+                seen = at_the_end()
     finally:
         is_off = bus.torque([servo_id], False)[servo_id]
         bus.write_register(servo_id, "torque_limit", before)
     if not is_off:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off: use the hardware stop")
     moved, returned = (family.angle(family.wrap(position - start)) for position in positions[1:])
-    return Wiggle(moved, returned, largest)
+    return Wiggle(moved, returned, largest, seen)
 
 
 def _free_way(bus: Servos, servo_id: int, start: int, step: int) -> int:
@@ -340,16 +273,13 @@ def _free_way(bus: Servos, servo_id: int, start: int, step: int) -> int:
     raise ProcedureError(f"{ways[step][0]}; it was not moved")
 
 
-def _raise_if_interrupted(interrupted: Callable[[], str | None]) -> None:
-    reason = interrupted()
+def _raise_if_interrupted(bus: Servos) -> None:
+    reason = bus.interrupted()
     if reason is not None:
         raise StoppedError(f"stopped: {reason}")
 
 
-def _await(
-    bus: Servos, servo_id: int, goal: int, way: tuple[int, int], patience_s: float,
-    interrupted: Callable[[], str | None],
-) -> tuple[int, float]:  # fmt: skip
+def _await(bus: Servos, servo_id: int, goal: int, way: tuple[int, int], patience_s: float) -> tuple[int, float]:
     """Return the position at the goal, or when patience has run out, and the largest load until then. Raises
     ProcedureError: no answer came, or the joint left its ``way``, the wiggle's start and distance [steps]."""
     family = bus.family
@@ -357,7 +287,7 @@ def _await(
     give_up, position, largest = bus.clock.now() + patience_s, None, 0.0
     while bus.clock.now() < give_up:
         bus.clock.sleep(_SETTLE_S)
-        _raise_if_interrupted(interrupted)
+        _raise_if_interrupted(bus)
         values = bus.read_block([servo_id], "present_position", "present_load").values[servo_id]
         if values is None:
             continue
@@ -369,7 +299,7 @@ def _await(
                 f"{math.degrees(family.angle(way[1])):+.1f} were asked for; it was let go"
             )
         largest = max(largest, abs(values["present_load"]) * family.scale("present_load"))
-        if abs(family.wrap(position - goal)) <= 4:
+        if abs(family.wrap(position - goal)) <= _NEAR_STEPS:
             break
     if position is None:
         raise ProcedureError(f"servo {servo_id} does not answer any more")
@@ -378,7 +308,7 @@ def _await(
 
 def find_direction(
     bus: Servos, servo_id: int, look: Callable[[], Side | None], amplitude_rad: float = math.radians(6.0),
-    torque: float = 0.25, interrupted: Callable[[], str | None] = never, come_back: Callable[[], None] = lambda: None,
+    torque: float = 0.25, come_back: Callable[[], None] = lambda: None,
 ) -> int:  # fmt: skip
     """Return 1 if the servo's counts grow as the joint bends to the right, -1 if to the left.
 
@@ -390,59 +320,15 @@ def find_direction(
     """
     n_attempts = 0
     while n_attempts < _ATTEMPTS:
-        answers: list[Side | None] = []
-        done = wiggle(
-            bus, servo_id, amplitude_rad, torque,
-            at_the_end=lambda heard=answers: heard.append(look()),  # type: ignore[misc]
-            interrupted=interrupted,
-        )  # fmt: skip
+        done = wiggle(bus, servo_id, amplitude_rad, torque, look)
         n_attempts += 1
         if not done.moved:
             torque = min(1.0, 1.6 * torque)
-        elif answers[0] is None:
+        elif done.seen is None:
             come_back()
             n_attempts = 0
-        elif answers[0] != "unseen":
-            return (1 if answers[0] == "right" else -1) * (1 if done.moved_rad > 0.0 else -1)
+        elif done.seen != "unseen":
+            return (1 if done.seen == "right" else -1) * (1 if done.moved_rad > 0.0 else -1)
     raise ProcedureError(
         f"servo {servo_id} was not seen to move in {_ATTEMPTS} attempts; is its joint blocked, or loaded?"
     )
-
-
-def change_baud(open_bus: Callable[[int], Bus], servo_id: int, old: int, new: int) -> None:
-    """Set the servo from ``old`` to ``new`` [baud]; ``open_bus`` opens the bus at a baud rate.
-
-    The servo changes at once, so it cannot acknowledge: it is looked for at the new rate and, if it is not there, at
-    the old one. Its memory is locked again at either rate.
-
-    Raises:
-        ProcedureError: a rate that servos are not set to, no answer at the old one, or the servo stays there.
-    """
-    for attempt in range(_ATTEMPTS):
-        with closing(open_bus(old)) as bus:
-            rates = bus.family.baud_rates
-            if new not in rates or old == new:
-                others = [rate for rate in rates if rate != old]
-                near = min(others, key=lambda rate: abs(rate - new), default=old)
-                known = ", ".join(map(str, others))
-                raise ProcedureError(f"the new baud rate is {new}; expected one of {known} (nearest: {near})")
-            if bus.ping(servo_id) is None:
-                if attempt == 0:
-                    raise ProcedureError(f"servo {servo_id} does not answer at {old} baud")
-            else:
-                _prepare_write(bus, servo_id, "baud_rate")
-                bus.write_register(servo_id, "baud_rate", rates.index(new), acknowledged=False)
-        bus.clock.sleep(_BAUD_SETTLE_S)
-        if _lock(open_bus, servo_id, new):
-            return
-    locked = _lock(open_bus, servo_id, old)
-    raise ProcedureError(
-        f"servo {servo_id} does not take {new} baud"
-        + ("" if locked else "; it does not answer any more: look for it with scan --all-bauds")
-    )
-
-
-def _lock(open_bus: Callable[[int], Bus], servo_id: int, baud: int) -> bool:
-    """Lock the servo's memory. Return False if it does not answer at this rate."""
-    with closing(open_bus(baud)) as bus:
-        return bus.ping(servo_id) is not None and set_lock(bus, servo_id, True)

@@ -19,8 +19,6 @@ from snake_gym.config import ConfigError
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop, PortLock, find_locks, read_lock
 
 _LOOK_S = 0.005
-_reasons: dict[Path, str] = {}
-"""Why a port could not be switched off from here."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -48,52 +46,47 @@ def run(options: argparse.Namespace) -> int:
                 print(how if tripped[one] else f"NOT tripped: {one} cannot be written", flush=True)
     if not locks:
         print("nothing was moving: no process of yours has torque on" + (" with this latch" if latch else ""))
-    pending = _await(locks, begun_s, options.wait)
-    for lock in pending:
-        how = f"has not said within {options.wait:g} s" if lock.alive else "died before it said"
-        print(f"{_name(lock)} {how} that the torque is off{_reasons.get(lock.path, '')}: USE THE HARDWARE STOP")
-    return int(bool(pending) or not all(tripped.values()))
+    is_off = _await(locks, begun_s, options.wait)
+    return int(not (is_off and all(tripped.values())))
+
+
+def _await(locks: dict[Path, PortLock], begun_s: float, wait_s: float) -> bool:
+    """Wait until the torque is off everywhere, and say so. Return False if it is not known of all."""
+    pending, reasons = dict(locks), dict[Path, str]()
+    while True:
+        for path, last in list(pending.items()):
+            lock, died = read_lock(path), ""
+            if lock is not None and not lock.alive:
+                died, reasons[path] = " had died; switched off from here", _switch_off(lock)
+            pending[path] = lock or last
+            if lock is None or (died and not reasons[path]):
+                name, after_ms = _name(pending.pop(path)), 1e3 * (time.monotonic() - begun_s)
+                print(f"{name}{died}: torque is off in all servos, after {after_ms:.0f} ms", flush=True)
+        if not pending or time.monotonic() - begun_s > wait_s:
+            break
+        time.sleep(_LOOK_S)
+    for path, lock in pending.items():
+        how = f"has not said within {wait_s:g} s" if lock.alive else "died before it said"
+        print(f"{_name(lock)} {how} that the torque is off{reasons.get(path, '')}: USE THE HARDWARE STOP")
+    return not pending
 
 
 def _name(lock: PortLock) -> str:
     return f"{lock.what} (process {lock.pid})"
 
 
-def _await(locks: dict[Path, PortLock], begun_s: float, wait_s: float) -> list[PortLock]:
-    """Wait until the torque is off everywhere. Return the locks of processes that have not reported it."""
-    pending = dict(locks)
-    while pending:
-        for path in list(pending):
-            lock = read_lock(path)
-            from_here = lock is not None and not lock.alive and _switch_off(lock)
-            if lock is None or from_here:
-                name, after_s = _name(pending.pop(path)), time.monotonic() - begun_s
-                died = " had died; switched off from here" if from_here else ""
-                print(f"{name}{died}: torque is off in all servos, after {1e3 * after_s:.0f} ms", flush=True)
-            else:
-                pending[path] = lock
-        if time.monotonic() - begun_s > wait_s:
-            break
-        time.sleep(_LOOK_S)
-    return list(pending.values())
-
-
-def _switch_off(lock: PortLock) -> bool:
-    """Switch off what a dead process has left on. Return False if not every servo confirms it."""
+def _switch_off(lock: PortLock) -> str:
+    """Switch off what a dead process has left on. Return why not every servo confirms it, or an empty text."""
     from snake_gym.hardware.bus.bus import BusPort  # only here: it takes time to load
     from snake_gym.hardware.guard.torque_switch import switch_off_port
 
-    servos = dict(lock.servos)
-    ids = servos.pop("ids")
     try:
-        if not switch_off_port(BusPort.of(servos), ids):
-            lock.path.unlink(missing_ok=True)
-            return True
-    except OSError:  # no port, or another process is about to do it
-        pass
-    except Exception as error:  # of a bus of the user's own: the other robots are switched off all the same
-        _reasons[lock.path] = f" ({error})"
-    return False
+        if switch_off_port(BusPort.of(lock.servos), lock.servos["ids"]):
+            return " (servos do not answer)"
+        lock.path.unlink(missing_ok=True)
+    except Exception as error:  # of the port, or of a bus of the user's own: the others are switched off all the same
+        return f" ({error})"
+    return ""
 
 
 def _clear(stop: EmergencyStop, latch: Path | None) -> int:

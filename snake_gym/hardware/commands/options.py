@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import math
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,6 +23,7 @@ from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.guard.client import GuardedBus
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.robot.connection import EMULATED, POSE_KINDS
+from snake_gym.hardware.robot.key_watch import KeyWatch
 from snake_gym.hardware.robot.run_config import RunConfig
 
 _PATIENCE_S = 0.025
@@ -40,13 +42,14 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="settings (YAML), as in configs/hardware")
     for option, setting, metavar, text in (
         ("--port", "connection.port", "DEVICE", "serial device, or memory or pty for an emulated robot"),
+        ("--baud", "connection.baud", "RATE", "of the bus (1000000)"),
         ("--calibration", "connection.calibration", "FILE", "file that calibrate wrote"),
         ("--pose", "connection.pose.kind", "KIND", f"{', '.join(POSE_KINDS)}, or module:NAME of your own"),
         ("--robot", "robot", "ROBOT", "preset or YAML file of the robot (default: the policy's, or resilient_servo)"),
+        ("--family", "connection.family", "FAMILY", "servo family: feetech, or module:NAME of your own"),
         ("--latch", "connection.latch", "FILE", "file of the emergency stop (this user's)"),
     ):
-        parser.add_argument(option, dest=setting, metavar=metavar, help=text)
-    parser.add_argument("--baud", dest="connection.baud", metavar="RATE", type=int, help="of the bus (1000000)")
+        parser.add_argument(option, dest=setting, metavar=metavar, help=text, type=int if metavar == "RATE" else str)
     add_set_option(parser)
 
 
@@ -57,17 +60,14 @@ def read_settings(options: argparse.Namespace) -> RunConfig:
     for name, value in vars(options).items():
         if value is not None and name.partition(".")[0] in groups:
             settings = merge(settings, functools.reduce(lambda part, key: {key: part}, name.split(".")[::-1], value))
-    if options.set:
+    if options.set:  # a small board may be without PyYAML
         settings = apply_overrides(settings, options.set)
     config = build(RunConfig, settings, options.config or "settings")
     if options.config is None and config.connection.port not in EMULATED:
         config = build(RunConfig, merge(CAREFUL, settings), "settings")
-        limits = config.safety
-        print(
-            f"note: a device without --config: safety.torque_limit {limits.torque_limit:g} (of stall), "
-            f"safety.max_speed_rad_s {limits.max_speed_rad_s:g}",
-            file=sys.stderr,
-        )
+        limits = f"torque_limit {config.safety.torque_limit:g} (of stall), safety.max_speed_rad_s "
+        note = f"note: a device without --config: safety.{limits}{config.safety.max_speed_rad_s:g}"
+        print(note, file=sys.stderr)
     return config
 
 
@@ -98,29 +98,28 @@ def bus_port(options: argparse.Namespace) -> BusPort:
     return BusPort(options.port, baud, family)
 
 
-def add_latch(parser: argparse.ArgumentParser) -> None:
-    """Add --latch, for commands that move the robot."""
-    parser.add_argument("--latch", metavar="FILE", help="file of the emergency stop (this user's)")
-
-
 def add_motion(parser: argparse.ArgumentParser) -> None:
-    """Add --degrees and --torque of a wiggle."""
-    parser.add_argument("--degrees", type=float, default=6.0, help="of the wiggle, up to 30 (%(default)s)")
-    parser.add_argument("--torque", type=float, default=0.25, help="of the wiggle, share of stall (%(default)s)")
-    parser.add_argument("--heartbeat", metavar="DEVICE", help="serial device of a board on the servos' supply")
+    """Add the options of commands that wiggle joints."""
+    add = parser.add_argument
+    add("--latch", metavar="FILE", help="file of the emergency stop (this user's)")
+    add("--degrees", type=number(1.0, 30.0), default=6.0, help="of the wiggle, 1 to 30 (%(default)s)")
+    add("--torque", type=number(0.01, 1.0), default=0.25, help="of the wiggle, share of stall (%(default)s)")
+    add("--heartbeat", metavar="DEVICE", help="serial device of a board on the servos' supply")
 
 
-def check_motion(degrees: float, torque: float) -> None:
-    """Raise ArgumentTypeError for a motion that is no wiggle."""
-    if not 1.0 <= abs(degrees) <= 30.0:
-        raise argparse.ArgumentTypeError(f"--degrees is {degrees:g}; expected 1 to 30, or -30 to -1")
-    if not 0.0 < torque <= 1.0:
-        raise argparse.ArgumentTypeError(f"--torque is {torque:g}; expected in (0, 1]")
+def number(low: float, high: float) -> Callable[[str], float]:
+    """Return a type of options: a number from ``low`` to ``high``."""
 
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{text} is not in range; expected {low:g} to {high:g}")
+        return value
 
-def stop_of(options: argparse.Namespace) -> EmergencyStop:
-    """Return the emergency stop that --latch names."""
-    return EmergencyStop(None if options.latch is None else Path(options.latch))
+    return read
 
 
 def id_list(text: str) -> tuple[int, ...]:
@@ -175,25 +174,25 @@ def ending_by_signal() -> Iterator[None]:
             ends = True
             raise KeyboardInterrupt
 
-    before: dict[signal.Signals, Any] = {}
-    with contextlib.suppress(ValueError):  # not the main thread
-        for one in ENDING:
-            before[one] = signal.signal(one, end)
-    try:
+    with contextlib.ExitStack() as after:
+        with contextlib.suppress(ValueError):  # not the main thread
+            for one in ENDING:
+                after.callback(signal.signal, one, signal.signal(one, end))
         yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 @contextlib.contextmanager
-def guarded_bus(options: argparse.Namespace, what: str) -> Iterator[tuple[GuardedBus, EmergencyStop]]:
-    """Open the servos of --ids behind a guard, for the command ``what``, which moves them, until a signal comes.
-    Raises ConfigError: the port cannot be opened, or the stop of --latch is tripped or cannot be."""
-    port, stop = bus_port(options), stop_of(options)
+def guarded_bus(options: argparse.Namespace, what: str) -> Iterator[tuple[GuardedBus, KeyWatch]]:
+    """Open the servos of --ids behind a guard, for the command ``what``, which moves them, until a signal comes; keys
+    stop it. Raises ConfigError: the port cannot be opened, or the stop of --latch is tripped or cannot be."""
+    port, stop = bus_port(options), EmergencyStop(None if options.latch is None else Path(options.latch))
     port = port._replace(latency_s=port.latency_s or _PATIENCE_S)
-    with ending_by_signal(), GuardedBus(port, options.ids, stop, what, options.heartbeat) as bus:
+    with (
+        ending_by_signal(),
+        GuardedBus(port, options.ids, stop, what, options.heartbeat) as bus,
+        KeyWatch(stop) as keys,
+    ):
         twins = [say_twins(one) for one in options.ids if (info := bus.ping(one)) is not None and info.ambiguous]
         if twins:
             raise ConfigError("; ".join(twins))
-        yield bus, stop
+        yield bus, keys

@@ -12,15 +12,15 @@ import contextlib
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.family import Register
-from snake_gym.hardware.calibration.procedures import ProcedureError, set_register
 from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.commands.options import add_bus, bus_port, id_list, open_bus
+from snake_gym.hardware.commands.stored_registers import check_count, set_register
 
 _ELSEWHERE = {
     "id": f"{PROGRAM} scan --change-id",
     "baud_rate": f"{PROGRAM} scan --change-baud",
     "goal_position": f"{PROGRAM} wiggle, as a goal moves the joint",
-    "torque_enable": f"{PROGRAM} limp for torque off, and calibrate --recentre for a new middle",
+    "torque_enable": f"{PROGRAM} limp for torque off, and calibrate for a new middle",
 }
 """Command to use instead, by the name of a register that is not written here."""
 
@@ -34,25 +34,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    port, name, writes = bus_port(options), options.name, options.action == "write"
-    if writes != (options.count is not None):
+    port, name, count, writes = bus_port(options), options.name, options.count, options.action == "write"
+    if writes != (count is not None):
         raise ConfigError(f"register {options.action} has {'no' if writes else 'a'} count; expected "
                           + ("write NAME COUNT" if writes else "read NAME"))  # fmt: skip
     chosen = port.family.registers if name is None else (port.family.register(name),)
+    if writes and name in _ELSEWHERE:
+        raise ConfigError(f"register {name} is not written here; expected {_ELSEWHERE[name]}")
     if writes:
-        if name in _ELSEWHERE:
-            raise ConfigError(f"register {name} is not written here; expected {_ELSEWHERE[name]}")
-        try:
-            port.family.encode(name, options.count)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+        check_count(port.family, name, count)
     with contextlib.closing(open_bus(port)) as bus:
         for servo_id in options.id:
             if writes:
-                try:
-                    set_register(bus, servo_id, name, options.count)
-                except ProcedureError as error:
-                    raise ConfigError(str(error)) from None
+                set_register(bus, servo_id, name, count)
             found = bus.read_block([servo_id], *(one.name for one in chosen)).values[servo_id]
             if found is None:
                 raise ConfigError(f"servo {servo_id} does not answer at {bus.baud} baud; see who does with scan")

@@ -7,21 +7,19 @@ import contextlib
 import shlex
 import sys
 import time
-from pathlib import Path
 from typing import cast
 
-from snake_gym.config import ConfigError, to_dict
+from snake_gym.config import to_dict
 from snake_gym.hardware.calibration.calibration import load_calibration
 from snake_gym.hardware.commands.options import add_settings, ending_by_signal, read_settings
 from snake_gym.hardware.guard.body import BodySample, BringUpError
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.robot.connection import EMULATED
 from snake_gym.hardware.robot.driving import Driver, LetGo
 from snake_gym.hardware.robot.heading_check import HeadingCheck
 from snake_gym.hardware.robot.key_watch import KeyWatch
 from snake_gym.hardware.robot.live_view import Timing, describe_step
-from snake_gym.hardware.robot.record import PARTIAL, RecordWriter
+from snake_gym.hardware.robot.record import RecordWriter
 from snake_gym.hardware.robot.robot_loop import MeasuredCourse, RobotLoop
 from snake_gym.hardware.robot.run_config import Plan, RunConfig, open_loop, plan_run
 from snake_gym.interface.policy import Policy
@@ -73,19 +71,20 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
     for note in plan.notes:
         print(f"note: {note}", file=sys.stderr)
     stop, timing = config.connection.stop(), Timing(config.connection.period_s)
-    path = None if log == "none" else new_log(log)
-    with ending_by_signal(), KeyWatch(stop), contextlib.ExitStack() as closing:
-        course = MeasuredCourse(config.course, plan.contract.decoder.spec, is_free=driver is not None)
+    course = MeasuredCourse(config.course, plan.contract.decoder.spec, is_free=driver is not None)
+    with contextlib.ExitStack() as closing:
+        writer = _writer(config, plan, log)
+        closing.callback(writer.discard)  # unless it was closed
+        closing.enter_context(ending_by_signal())
+        closing.enter_context(KeyWatch(stop))
         loop, connected = open_loop(plan.contract, config, course)
         closing.callback(connected.close)
         if driver is not None:
             driver.take(loop, stop)
         body, ended = loop.body, False
-        writer = None if path is None else _writer(config, plan, path)
 
         def take(sample: BodySample) -> None:
-            if writer is not None:
-                writer.cycle(sample)
+            writer.cycle(sample)
             if not ended:
                 timing.cycle(sample.cycle_s)
                 if driver is not None:
@@ -109,32 +108,26 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
             came_up = loop.measurement is not None
             lines = [line for line in body.news() if line not in ("stopped: closed", f"stopped: {reason}")]
             print(*lines, sep="\n", end="\n" if lines else "")
-            if writer is not None and not came_up:
-                writer.discard()
-            elif writer is not None:
+            if came_up:
                 made = {"progress_m": course.progress_m, "targets_reached": course.index, "news": lines}
                 writer.close(reason, timing.summary() | made)
-    code = code or int(body.torque_off_pending)
     if not came_up:
         print(reason)
-        return code
-    targets = f", {course.index} of {len(course.targets_xy)} targets" if driver is None else ""
-    print(f"{reason}; progress {course.progress_m:.2f} m{targets}\n{timing}")
-    if writer is not None:
-        print(writer.fault or f"wrote {writer.path}")
-        code = code or int(writer.fault != "")
-    return code
+    else:
+        targets = f", {course.index} of {len(course.targets_xy)} targets" if driver is None else ""
+        print(f"{reason}; progress {course.progress_m:.2f} m{targets}\n{timing}")
+        if log != "none":
+            print(writer.fault or f"wrote {writer.path}")
+    return code or int(body.torque_off_pending or (came_up and writer.fault != ""))
 
 
 def _steps(
-    config: RunConfig, loop: RobotLoop, policy: Policy, stop: EmergencyStop, timing: Timing,
-    writer: RecordWriter | None, driver: Driver | None,
+    config: RunConfig, loop: RobotLoop, policy: Policy, stop: EmergencyStop, timing: Timing, writer: RecordWriter,
+    driver: Driver | None,
 ) -> tuple[str, int]:  # fmt: skip
     """Step until the run ends. Return the reason and the exit code."""
     observation, clock = loop.reset(), loop.body.clock
-    if writer is not None and loop.measurement is not None:
-        first = loop.measurement
-        writer.pose(PoseSample(first.head_xy_w[0], float(first.head_angle[0]), clock.now(), bool(first.pose_valid[0])))
+    writer.pose(loop.last_pose)
     is_seen = not loop.spec.in_space and config.connection.pose.kind != "dead_reckoning"
     check = HeadingCheck(cast(RobotSpec, loop.spec)) if is_seen else None
     timing.begin()
@@ -147,8 +140,7 @@ def _steps(
         record = loop.step(action)
         observation, now = record.observation, clock.now()
         timing.step(record.late_s)
-        if writer is not None:
-            writer.step(record, now, loop.course.goal().target_xy_w[0], loop.course.progress_m)
+        writer.step(record, now, loop.course.goal().target_xy_w[0], loop.course.progress_m)
         for line in record.news:
             print(line, flush=True)
         if now >= next_line_s:
@@ -167,21 +159,13 @@ def _steps(
             return OUT_OF_TIME, 0
 
 
-def new_log(asked: str | None) -> Path:
-    """Return the path of the log. Raises ConfigError if it exists, as a run on the robot is not repeated easily."""
-    path = Path(asked or f"runs/hardware/{time.strftime('%Y%m%d-%H%M%S')}.jsonl")
-    for taken in (path, path.with_name(path.name + PARTIAL)):
-        if taken.exists():
-            raise ConfigError(f"--log is {str(path)!r}: {taken} exists already; name another file, or delete it")
-    return path
-
-
-def _writer(config: RunConfig, plan: Plan, path: Path) -> RecordWriter:
-    path_of = config.connection.calibration
-    calibration = None if path_of is None else load_calibration(path_of)
+def _writer(config: RunConfig, plan: Plan, log: str | None) -> RecordWriter:
+    """Open the log. Raises ConfigError."""
+    path = None if log == "none" else log or f"runs/hardware/{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+    file = config.connection.calibration
     start = {
         "time": time.strftime("%Y-%m-%d %H:%M:%S"), "policy": plan.name, "config": to_dict(config),
         "command": shlex.join(["python", "-m", "snake_gym.hardware", *sys.argv[1:]]),
         "action": to_dict(plan.contract.decoder.config), "notes": list(plan.notes),
     }  # fmt: skip
-    return RecordWriter(path, plan.contract.robot, calibration, start)
+    return RecordWriter(path, plan.contract.robot, None if file is None else load_calibration(file), start)

@@ -8,18 +8,32 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from snake_gym.config import ConfigError
-from snake_gym.hardware.bus.bus import GARBLED, Bus, BusPort, CycleTime, say_twins
+from snake_gym.config import ConfigError, choose
+from snake_gym.hardware.bus.bus import GARBLED, Bus, BusPort, CycleTime, ServoInfo, say_twins
 from snake_gym.hardware.bus.family import READING, ServoFamily, describe_error
-from snake_gym.hardware.calibration.procedures import FoundServo, ProcedureError, change_baud, change_id, scan
 from snake_gym.hardware.commands.options import add_bus, bus_port, id_list, open_bus, say_ids
+from snake_gym.hardware.commands.stored_registers import change_baud, change_id, check_alone
 from snake_gym.hardware.guard.cycle_time import SLOW_S, proposed_period_s, shortest_period_s
 
 _N_READINGS = 50
 """Readings of each servo by which --doctor judges the line."""
 _MOST_BAD = 0.02
 """Share of bad answers that a sound line stays below."""
+
+
+class FoundServo(NamedTuple):
+    """Servo that answered a ping."""
+
+    baud: int
+    info: ServoInfo
+    values: dict[str, int] | None
+    """Counts by register name; None: it answers pings only."""
+
+    def shown(self, family: ServoFamily, name: str, digits: int = 1) -> str:
+        """Return the value of a register, for people; "-" if it is not known."""
+        return "-" if self.values is None else f"{self.values[name] * family.scale(name):.{digits}f}"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -39,27 +53,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     port = bus_port(options)
-    try:
-        if options.change_id is not None:
-            old, new = options.change_id
-            with contextlib.closing(open_bus(port)) as bus:
-                change_id(bus, old, new)
-            print(f"servo {old} is servo {new} now")
-            return 0
-        if options.assign is not None:
-            return _assign(options, port)
-        if options.change_baud is not None:
-            return _change_bauds(options, port)
-    except ProcedureError as error:
-        raise ConfigError(str(error)) from None
+    if options.change_id is not None:
+        old, new = options.change_id
+        with contextlib.closing(open_bus(port)) as bus:
+            change_id(bus, old, new)
+        print(f"servo {old} is servo {new} now")
+        return 0
+    if options.assign is not None:
+        return _assign(options.assign, port)
+    if options.change_baud is not None:
+        choose(str(options.change_baud), map(str, port.family.baud_rates), "--change-baud")
     bauds = port.family.baud_rates if options.all_bauds else [port.baud]
-    found = scan(lambda baud: open_bus(port._replace(baud=baud), retries=1), bauds, options.ids)
+    found = [servo for baud in bauds for servo in scan(port._replace(baud=baud), options.ids)]
     if not found:
-        print(_nobody(options, bauds))
+        rates, more = ", ".join(map(str, bauds)), "" if options.all_bauds else "; try --all-bauds"
+        ids = say_ids(options.ids)
+        print(f"nobody of {ids} answers on {port.device} at {rates} baud; look at power, cable and ids{more}")
         return 1
     twins = [servo.info.id for servo in found if servo.info.ambiguous]
     alone = [servo for servo in found if not servo.info.ambiguous]
-    if alone:
+    if options.change_baud is not None:
+        for servo in alone:
+            change_baud(lambda baud: open_bus(port._replace(baud=baud)), servo.info.id, servo.baud, options.change_baud)
+            print(f"servo {servo.info.id} talks at {options.change_baud} baud now")
+    elif alone:
         print(table(alone, port.family))
     for servo_id in twins:
         print(say_twins(servo_id))
@@ -67,17 +84,22 @@ def run(options: argparse.Namespace) -> int:
     return int(bool(twins) or not is_sound)
 
 
-def _nobody(options: argparse.Namespace, bauds: Sequence[int]) -> str:
-    ids, rates = say_ids(options.ids), ", ".join(map(str, bauds))
-    more = "" if options.all_bauds else "; try --all-bauds"
-    return f"nobody of {ids} answers on {options.port} at {rates} baud; look at power, cable and ids{more}"
+def scan(port: BusPort, ids: Sequence[int]) -> list[FoundServo]:
+    """Return the servos that answer a ping at the port's baud rate."""
+    found, names = [], ("present_position", "present_voltage", "present_temperature")
+    with contextlib.closing(open_bus(port, retries=1)) as bus:
+        for servo_id in ids:
+            info = bus.ping(servo_id)
+            if info is not None:
+                found.append(FoundServo(port.baud, info, bus.read_block([servo_id], *names).values[servo_id]))
+    return found
 
 
-def _assign(options: argparse.Namespace, port: BusPort) -> int:
+def _assign(ids: Sequence[int], port: BusPort) -> int:
     """Give new servos their IDs; the last one keeps the factory's, if that is wanted, so all may stay connected."""
     factory = port.family.register("id").default
     with contextlib.closing(open_bus(port)) as bus:
-        for new in sorted(options.assign, key=lambda one: (one == factory, -one)):
+        for new in sorted(ids, key=lambda one: (one == factory, -one)):
             if new != factory and bus.ping(new) is not None:
                 print(f"servo {new} is there already")
                 continue
@@ -93,31 +115,15 @@ def _assigned(bus: Bus, factory: int, new: int) -> bool:
         input()
     except EOFError:
         raise ConfigError(f"the input ended before servo {new} had its id; scan --assign goes on there") from None
-    info = bus.ping(factory)
-    if info is None or info.ambiguous:
-        more = "take off all but one" if info else "look at power and cable, or scan --all-bauds"
-        print(f"{'two servos (or more) answer' if info else 'no servo answers'} as {factory}: {more}")
-        return False
-    if new != factory:
-        try:
+    try:
+        check_alone(bus, factory)
+        if new != factory:
             change_id(bus, factory, new)
-        except ProcedureError as error:
-            print(error)
-            return False
+    except ConfigError as error:
+        print(error)
+        return False
     print(f"this is servo {new} now")
     return True
-
-
-def _change_bauds(options: argparse.Namespace, port: BusPort) -> int:
-    """Change the baud rate of all servos of --ids that answer at --baud, each as if it were alone."""
-    new = options.change_baud
-    found = scan(lambda baud: open_bus(port._replace(baud=baud), retries=1), [port.baud], options.ids)
-    if not found:
-        raise ConfigError(_nobody(options, [port.baud]))
-    for servo in found:
-        change_baud(lambda baud: open_bus(port._replace(baud=baud)), servo.info.id, port.baud, new)
-        print(f"servo {servo.info.id} talks at {new} baud now")
-    return 0
 
 
 def _examine(port: BusPort, found: Sequence[FoundServo]) -> bool:
@@ -138,7 +144,7 @@ def _examine(port: BusPort, found: Sequence[FoundServo]) -> bool:
             cycle = bus.cycle_time([other.info.id for other in found])
         median_s, worst_s = statistics.median(delays_s[1:] or delays_s), max(delays_s[1:] or delays_s)
         print(f"{one:4d}  {servo.baud:7d}  {1e3 * median_s:19.1f} ms {1e3 * worst_s:4.1f} ms  {bad[False]:7d}"
-              f"  {bad[True]:7d}  {servo.voltage_v:4.1f} V")  # fmt: skip
+              f"  {bad[True]:7d}  {servo.shown(port.family, 'present_voltage'):>4s} V")  # fmt: skip
         slowest_s = max(slowest_s, median_s)
         if bad.total() > _MOST_BAD * _N_READINGS:
             doubtful.append(one)
@@ -156,14 +162,11 @@ def table(found: Sequence[FoundServo], family: ServoFamily) -> str:
     lines = ["  id     baud  model     firmware  position  voltage  temperature  errors"]
     for servo in found:
         info = servo.info
-        name = family.model_of(info.model)
-        position = "-" if servo.position is None else str(servo.position)
-        volts = "-" if math.isnan(servo.voltage_v) else f"{servo.voltage_v:.1f} V"
-        degrees = "-" if math.isnan(servo.temperature_c) else f"{servo.temperature_c:.0f} C"
+        position = "-" if servo.values is None else str(servo.values["present_position"])
         firmware = ".".join(map(str, info.firmware))
-        errors = describe_error(info.error) or "none"
         lines.append(
-            f"{info.id:4d}  {servo.baud:7d}  {name:9s} {firmware:>8s}  {position:>8s}  {volts:>7s}  {degrees:>11s}"
-            f"  {errors}"
+            f"{info.id:4d}  {servo.baud:7d}  {family.model_of(info.model):9s} {firmware:>8s}  {position:>8s}  "
+            f"{servo.shown(family, 'present_voltage'):>5s} V  {servo.shown(family, 'present_temperature', 0):>9s} C  "
+            f"{describe_error(info.error) or 'none'}"
         )
     return "\n".join(lines)

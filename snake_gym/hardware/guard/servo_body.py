@@ -220,7 +220,7 @@ class ServoBody:
         if back:
             names = ", ".join(str(joint + 1) for joint in back)
             gap_s = float(self._monitor.gap_s[back].max())
-            silent = f"were silent for {gap_s:.2f} s and " if math.isfinite(gap_s) else ""
+            silent = f"were silent for {gap_s:.2f} s and " if 0.0 < gap_s < math.inf else ""
             self._news.append(f"joints {names} {silent}follow again")
 
     def _take_back(self, joint: int) -> bool:

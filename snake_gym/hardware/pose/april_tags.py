@@ -38,6 +38,8 @@ _MARGIN = 0.25
 """Surroundings in which corners are refined, as a share of the tag."""
 _REOPEN_S = 1.0
 """Time between attempts to open the camera [s]."""
+_MOST_FLOOR_ERROR_M = 0.01
+"""Error beyond which floor tags do not fit each other [m]."""
 _FLOOR_MEMORY_S = 3.0
 """Time for which a view of more floor tags counts for more [s]."""
 
@@ -101,8 +103,6 @@ class CameraConfig(Settings):
     """Height asked of the device [pixels]."""
     latency_s: NonNegative = 0.03
     """Time from exposure to the frame's arrival."""
-    max_floor_error_m: Positive = 0.01
-    """Error beyond which floor tags that do not fit each other are not used."""
 
     def check(self) -> None:
         ids = [tag.id for tag in self.floor] + [self.head.id]
@@ -169,7 +169,7 @@ class TagReader:
         except (cv2.error, np.linalg.LinAlgError):  # three corners in line, or all in one point
             return
         off = _through(floor, images) - places
-        if math.sqrt(float((off**2).sum(axis=1).mean())) <= self.config.max_floor_error_m:
+        if math.sqrt(float((off**2).sum(axis=1).mean())) <= _MOST_FLOOR_ERROR_M:
             self._head_plane, self._floor_tags, self._floor_s = head_plane, len(tags), stamp_s
 
     def _planes(self, places: FloatArray, images: FloatArray) -> list[FloatArray]:

@@ -32,16 +32,16 @@ _LONGEST_GAP_S = 0.5
 
 
 class DeadReckoning(PoseSource):
-    """Pose that follows from the joints of the nominal robot; xy_w [m], angle [rad]: of the head at the start."""
+    """Pose that follows from the joints of the nominal robot; the head starts at the origin, along x."""
 
-    def __init__(self, spec: RobotSpec, xy_w: tuple[float, float] = (0.0, 0.0), angle: float = 0.0) -> None:
+    def __init__(self, spec: RobotSpec) -> None:
         self.spec = spec
         self._half = spec.links("link_half_length_m")
         self._viscous = np.stack([spec.links(f"friction.{axis}_ns_m") for axis in ("tangential", "normal")])
         self._coulomb = np.stack([spec.coulomb_force(axis) for axis in ("tangential", "normal")])
         self._coupled = spec.friction.coulomb_axes == "coupled"
         self._turning = spec.links("friction.rotational_nms_rad"), spec.links("friction.rotational_coulomb_nm")
-        self._pose = NO_POSE._replace(xy_w=np.array(xy_w, dtype=np.float64), angle=float(angle))
+        self._pose = NO_POSE
         self._last: FloatArray | None = None
 
     def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:

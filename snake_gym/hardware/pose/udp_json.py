@@ -10,6 +10,7 @@ arrival.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import socket
 
@@ -55,7 +56,7 @@ class UdpJson(PoseSource):
 
     def __init__(self, host: str = "127.0.0.1", port: int = 47800, stale_s: float = 0.5) -> None:
         self._stale_s = stale_s
-        self._socket: socket.socket | None = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
         try:
             self._socket.bind((host, port))
@@ -81,29 +82,20 @@ class UdpJson(PoseSource):
         return f"nothing arrives on UDP {self._host}:{self.port}"
 
     def read(self, now_s: float) -> PoseSample:
-        while self._socket is not None:
-            try:
-                data = self._socket.recv(_LARGEST)
-            except OSError:
-                break
-            self._take(data, now_s)
+        with contextlib.suppress(OSError):  # nothing more has come, or it is closed
+            while True:
+                self._take(self._socket.recv(_LARGEST), now_s)
         return self._pose._replace(valid=now_s - self._pose.stamp_s <= self._stale_s)
 
     def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        self._socket.close()
 
     def _take(self, data: bytes, now_s: float) -> None:
         try:
             content = Datagram.model_validate_json(data)
-            pose = content.pose(now_s)
+            sent_s = self._sent_s if content.stamp_s is None else content.stamp_s
+            if content.stamp_s is not None and 0.0 <= self._sent_s - sent_s < _CLOCK_SET_BACK_S:
+                raise ValueError("out of order")
+            self._pose, self._sent_s = content.pose(now_s), sent_s
         except ValueError:
             self.n_refused += 1
-            return
-        if content.stamp_s is not None:
-            if 0.0 <= self._sent_s - content.stamp_s < _CLOCK_SET_BACK_S:
-                self.n_refused += 1
-                return
-            self._sent_s = content.stamp_s
-        self._pose = pose

@@ -20,12 +20,11 @@ from snake_gym.config import ConfigError, Settings, choose
 from snake_gym.config.settings import Count, NonNegative, Positive, Share
 from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.bus.family import OUR_BUS, find_family
-from snake_gym.hardware.bus.servo_bus import ServoBus, wire_times
+from snake_gym.hardware.bus.family import find_family
+from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import Body, GuardedBody
-from snake_gym.hardware.guard.cycle_time import too_short
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
@@ -48,9 +47,6 @@ class PoseConfig(Settings):
     your own."""
     arguments: dict[str, Any] = field(default_factory=dict)
     """Arguments of a source of your own, made as ``NAME(robot, **arguments)``."""
-    start_xy_m: tuple[float, float] = (0.0, 0.0)
-    """Place of the head at the start, for dead_reckoning."""
-    start_angle_rad: float = 0.0
     host: str = "127.0.0.1"
     """Address where udp_json listens."""
     udp_port: Annotated[int, Field(ge=0, le=65535)] = 47800
@@ -82,8 +78,6 @@ class EmulatedConfig(Settings):
     ``plant`` of your own)."""
     lost: Share = 0.0
     """Probability of a lost packet."""
-    corrupted: Share = 0.0
-    """Probability of a spoiled packet."""
     command_delay_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Time by which servos act late on their goals."""
     angle_noise_rad: NonNegative = 0.0
@@ -154,11 +148,6 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> 
             f"safety.max_lost_joints is {limits.max_lost_joints}; expected fewer than the {spec.n_joints} joints of "
             f"{spec.name}"
         )
-    if calibration.family.bus == OUR_BUS:
-        cycle = wire_times(spec.n_joints, config.baud, calibration.family)
-        complaint = too_short(config.period_s, spec.n_joints, config.baud, cycle)
-        if complaint is not None:
-            raise ConfigError(complaint)
     if config.period_s > spec.control_dt_s:
         expected = f"expected <= {spec.control_dt_s:g}, the control period of {spec.name}"
         raise ConfigError(f"connection.period_s is {config.period_s:g}; {expected}")
@@ -209,7 +198,7 @@ def make_pose(connection: ConnectionConfig, spec: ChainSpec, emulated: Any = Non
         return CameraPose(load_camera(str(config.camera)), config.stale_s)
     if spec.in_space:
         raise ConfigError(f"pose.kind is {kind!r}, which knows planar robots; expected udp_json or april_tags")
-    return DeadReckoning(cast(RobotSpec, spec), config.start_xy_m, config.start_angle_rad)
+    return DeadReckoning(cast(RobotSpec, spec))
 
 
 def _calibration(config: ConnectionConfig, spec: ChainSpec) -> Calibration:

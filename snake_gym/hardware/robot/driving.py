@@ -31,15 +31,12 @@ class Driver(Protocol):
 
     def take(self, loop: RobotLoop, stop: EmergencyStop) -> None:
         """Begin, before the robot is brought up."""
-        ...
 
     def look(self, sample: BodySample) -> None:
         """Look at the robot, and at keys, in every bus cycle. Raises LetGo."""
-        ...
 
     def steer(self) -> None:
         """Write into ``loop.state`` what the next step shall do."""
-        ...
 
 
 def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenGaits | DrivenModes]:
@@ -64,9 +61,7 @@ def plan_driving(config: RunConfig, names: Sequence[str]) -> tuple[Plan, DrivenG
 def _drive_gaits(config: RunConfig, robot: Any, names: Sequence[str], notes: list[str]) -> DrivenGaits:
     names = list(dict.fromkeys(names)) or tuned_kinds(robot)
     if config.controller and len(names) != 1:
-        raise ConfigError(
-            f"controller is set, and there are {len(names)} gaits to drive; expected one, as in: drive cc"
-        )
+        raise ConfigError(f"controller is set, and there are {len(names)} gaits to drive; expected one, as in: play cc")
     gaits: dict[str, Controller] = {}
     for name in names or ["cc"]:
         plan = plan_run(replace(config, policy=name))

@@ -1,6 +1,6 @@
-"""Keys that stop the robot: space and q. They need a terminal, or any other standard input.
+"""Keys of a terminal, or of any other standard input: space and q stop the robot, others are answers.
 
-A thread waits for keys and trips the emergency stop itself, whatever the rest of the program is doing; the owner of the
+A thread reads the keys and trips the emergency stop itself, whatever the rest of the program is doing; the owner of the
 port checks the stop on every bus cycle. A terminal is put into a mode in which keys come one by one, and back at the
 end.
 """
@@ -9,36 +9,37 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import select
 import sys
 import termios
 import threading
 import tty
-from collections.abc import Iterator
 from typing import Any
 
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 
-STOP_KEYS = b" qQ"
+STOP_KEYS = " qQ"
 _LOOK_S = 0.05
 """Longest wait for keys between two looks whether the watch ends."""
 
 
 class KeyWatch:
-    """Context in which keys of ``source``, a file descriptor (None: standard input), trip ``stop``."""
+    """Context in which stop keys of ``source``, a file descriptor (None: standard input), trip ``stop``."""
 
     def __init__(self, stop: EmergencyStop, source: int | None = None) -> None:
         self._stop = stop
         self._source = standard_input() if source is None else source
         self._before: list[Any] | None = None
+        self._keys: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="keys", daemon=True)
 
     def __enter__(self) -> KeyWatch:
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(self._ends,), name="keys", daemon=True)
         # No terminal (a pipe, a file, a service): keys are read all the same until there are no more.
         with contextlib.suppress(termios.error, OSError, ValueError):
             self._before = termios.tcgetattr(self._source)
-            tty.setcbreak(self._source)
+            tty.setcbreak(self._source, termios.TCSANOW)  # keys typed before count
         self._thread.start()
         return self
 
@@ -48,28 +49,36 @@ class KeyWatch:
         if self._before is not None:
             with contextlib.suppress(termios.error, OSError):
                 termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
-            self._before = None
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Leave the keys to a question for as long as the block lasts."""
-        self.__exit__()
+    def forget(self) -> None:
+        """Drop keys that were typed on a terminal before anybody asked."""
+        while self._before is not None and not self._keys.empty():
+            self._keys.get()
+
+    def next(self, wait_s: float) -> str | None:
+        """Return the next key, or None after ``wait_s`` [s]. Raises EOFError: no more will come."""
         try:
-            yield
-        finally:
-            self.__enter__()
+            key = self._keys.get(timeout=wait_s)
+        except queue.Empty:
+            return None
+        if not key:
+            raise EOFError
+        return key
 
-    def _run(self, ends: threading.Event) -> None:
-        while not ends.is_set():
+    def _run(self) -> None:
+        while not self._ends.is_set():
             try:
                 readable, _, _ = select.select([self._source], [], [], _LOOK_S)
-                keys = os.read(self._source, 64) if readable else None
+                keys = os.read(self._source, 64).decode(errors="replace") if readable else None
             except (OSError, ValueError):
-                return
-            if keys == b"":  # no more will come
-                return
-            if keys and any(key in STOP_KEYS for key in keys):
+                keys = ""
+            if keys is not None and set(keys) & set(STOP_KEYS):
                 self._stop.trip("a key was pressed")
+            for key in keys or "":
+                self._keys.put(key)
+            if keys == "":
+                self._keys.put("")
+                return
 
 
 def standard_input() -> int:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+from array import array
 
 import numpy as np
 
 from snake_gym.hardware.robot.robot_loop import MeasuredCourse, StepRecord
-
-_MOST_CYCLES = 100_000
 
 
 class Timing:
@@ -21,43 +19,35 @@ class Timing:
 
     def begin(self) -> None:
         """Count from now on, which leaves out the time of bring-up."""
-        self.n_cycles = self.n_missed = 0
-        """Numbers of cycles, and of those that never came."""
-        self.worst_s = self.latest_s = 0.0
-        """Largest deviation of a period from the requested one, and largest delay of a step of the policy [s]."""
-        self._off: deque[float] = deque(maxlen=_MOST_CYCLES)
-        self._last_s: float | None = None
+        self.latest_s = 0.0
+        """Largest delay of a step of the policy [s]."""
+        self._begun_s = array("d")
 
     def cycle(self, begin_s: float) -> None:
         """Count a cycle that began at ``begin_s`` [s]."""
-        if self._last_s is not None:
-            gap = begin_s - self._last_s
-            off = abs(gap - self.period_s)
-            self.n_missed += max(0, round(gap / self.period_s) - 1)
-            self.worst_s = max(self.worst_s, off)
-            self._off.append(off)
-        self._last_s = begin_s
-        self.n_cycles += 1
+        self._begun_s.append(begin_s)
 
     def step(self, late_s: float) -> None:
         self.latest_s = max(self.latest_s, late_s)
 
-    def percentile(self, share: float) -> float:
+    def off_s(self, share: float) -> float:
         """Return the deviation from the requested period [s] that ``share`` per cent of the cycles do not exceed."""
-        return float(np.percentile(self._off, share)) if self._off else 0.0
+        gaps = np.diff(self._begun_s)
+        return float(np.percentile(np.abs(gaps - self.period_s), share)) if gaps.size else 0.0
 
     def summary(self) -> dict[str, float]:
         """Return the figures for the log's last line."""
+        missed = np.maximum(0.0, np.rint(np.diff(self._begun_s) / self.period_s) - 1.0)
         return {
-            "cycles": self.n_cycles, "missed_cycles": self.n_missed, "jitter_p50_s": self.percentile(50.0),
-            "jitter_p999_s": self.percentile(99.9), "jitter_max_s": self.worst_s, "latest_step_s": self.latest_s,
+            "cycles": len(self._begun_s), "missed_cycles": int(missed.sum()), "jitter_p50_s": self.off_s(50.0),
+            "jitter_p999_s": self.off_s(99.9), "jitter_max_s": self.off_s(100.0), "latest_step_s": self.latest_s,
         }  # fmt: skip
 
     def __str__(self) -> str:
-        off = [f"{1e3 * value:.2f} ms" for value in (self.percentile(50.0), self.percentile(99.9), self.worst_s)]
+        cycles, missed, *off, _ = self.summary().values()
+        median, most, worst = (f"{1e3 * value:.2f} ms" for value in off)
         return (
-            f"bus: {self.n_cycles} cycles, {self.n_missed} missed, "
-            f"period off by {off[0]} (median), {off[1]} (99.9 %), {off[2]} (worst)"
+            f"bus: {cycles} cycles, {missed} missed, period off by {median} (median), {most} (99.9 %), {worst} (worst)"
         )
 
 
@@ -77,7 +67,7 @@ def describe_step(time_s: float, step: StepRecord, course: MeasuredCourse, timin
         parts.append(f"{np.nanmax(hot):.0f} C")
     if step.body.lost.any():
         parts.append("lost " + ", ".join(str(joint + 1) for joint in np.flatnonzero(step.body.lost)))
-    parts.append(f"jitter {1e3 * timing.percentile(99.9):.1f} ms")
+    parts.append(f"jitter {1e3 * timing.off_s(99.9):.1f} ms")
     if step.held or not step.pose.valid:
         parts.append("holding its shape: no pose" if step.held else "no pose")
     return "  ".join(parts)

@@ -20,7 +20,7 @@ from snake_gym.config import ConfigError, Settings, build, to_dict
 from snake_gym.hardware.robot.robot_loop import CourseConfig, MeasuredCourse
 from snake_gym.interface.policy_file import FilePolicy
 from snake_gym.obstacles.ray_casting import cast_rays
-from snake_gym.physics.state import ChainState
+from snake_gym.physics.state import zero_state
 from snake_gym.registry import find_task
 from snake_gym.robot.measurement import Goal, Measurement, link_angles, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray
@@ -144,14 +144,9 @@ class MeasuredTask(MeasuredCourse):
 
     def _state(self, measurement: Measurement) -> Any:
         """Return the robot's state as measured; nothing that it cannot feel."""
-        n, centre = self._spec.n_links, tracked_point(self._spec, measurement, "centre")
-        joint, link, one = np.zeros((1, n - 1)), np.zeros((1, n, 2)), np.zeros(1)
-        state = ChainState(
-            link_angle=link_angles(measurement), link_rate=np.zeros((1, n)), centre_xy=centre,
-            centre_vel=np.zeros((1, 2)), time_s=np.array([self._steps * self._spec.control_dt_s]), work_j=one,
-            joint_torque=joint, head_xy=measurement.head_xy_w, contact_force=link, n_contacts=one, penetration_m=one,
-            stood_still=one, supply=np.ones(1), lash_rad=joint, muscle_pressure=np.zeros((1, 0, 2)),
-            self_overlap_m=one, overlap_now_m=one, slip_rad=joint, slip_rate=joint,
+        state = zero_state(1, self._spec.n_links)._replace(
+            link_angle=link_angles(measurement), centre_xy=tracked_point(self._spec, measurement, "centre"),
+            time_s=np.array([self._steps * self._spec.control_dt_s]), head_xy=measurement.head_xy_w,
         )  # fmt: skip
         if measurement.head_z_w is None:
             return state

@@ -14,19 +14,16 @@ from numpy.typing import NDArray
 from snake_gym.config import apply_keywords
 from snake_gym.config.errors import check_options
 from snake_gym.hardware.robot.measured_task import MeasuredTask, task_settings
-from snake_gym.hardware.robot.robot_loop import Contract, MeasuredCourse, RealRewardConfig, StepRecord
-from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, file_contract, open_loop
+from snake_gym.hardware.robot.robot_loop import Contract, MeasuredCourse, RealRewardConfig
+from snake_gym.hardware.robot.run_config import LoopSettings, action_contract, file_contract, open_loop, robot_of
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import BOUND, ObservationConfig
 from snake_gym.interface.policy_file import load_policy
-from snake_gym.robot.catalogue import load_any_robot
 
 
 class RealConfig(LoopSettings, kw_only=True):
     """Settings of ``SnakeGym/Real-v0``."""
 
-    policy: str | None = None
-    """Policy file; its contract then gives the action and the tracked point."""
     task: dict[str, Any] | None = None
     """Task instead of visiting ``course``: ``{id: SnakeGym/PathFollow-v0, ...}`` with the groups of settings that are
     the task's own, such as path, follow and reward; None: targets."""
@@ -122,39 +119,25 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         truncated = not course.complete and (self.loop.step_count >= self.n_steps or record.stop_reason is not None)
         if record.stop_reason is not None:  # for a learner that looks at no info
             warnings.warn(f"the robot is limp, and the episode cut short: {record.stop_reason}", stacklevel=2)
-        info = self._info(record)
-        for name, value in course.terms.items():
-            info |= {"reward_raw/" + name: value, "reward/" + name: weighted[name]}
+        info = {
+            **course.infos(), "executed_reference_rad": record.body.reference, "wanted_reference_rad": record.wanted,
+            "clamped": record.body.clamped, "lost_joints": record.body.lost, "sample_age_s": record.sample_age_s,
+            "pose_age_s": record.pose_age_s, "pose_valid": record.pose.valid, "late_s": record.late_s,
+            "held": record.held, "stop_reason": record.stop_reason or "", "news": record.news,
+        }  # fmt: skip
+        info |= {"reward_raw/" + name: value for name, value in course.terms.items()}
+        info |= {"reward/" + name: value for name, value in weighted.items()}
         return record.observation, float(sum(weighted.values())), course.complete, truncated, info
 
     def close(self) -> None:
         """Switch the torque off and free the port; may be called twice."""
         self._close()
 
-    def _info(self, record: StepRecord) -> dict[str, Any]:
-        return {
-            **self.loop.course.infos(),
-            "executed_reference_rad": record.body.reference,
-            "wanted_reference_rad": record.wanted,
-            "clamped": record.body.clamped,
-            "lost_joints": record.body.lost,
-            "sample_age_s": record.sample_age_s,
-            "pose_age_s": record.pose_age_s,
-            "pose_valid": record.pose.valid,
-            "late_s": record.late_s,
-            "held": record.held,
-            "stop_reason": record.stop_reason or "",
-            "news": record.news,
-        }
-
 
 def plan_task(config: RealConfig) -> tuple[Contract, MeasuredCourse]:
     """Return the contract of the settings, and their task or course of targets. Raises ConfigError."""
     policy = None if config.policy is None else load_policy(config.policy, config.robot)
-    if config.robot is None and policy is not None:
-        spec: Any = policy.spec
-    else:
-        spec = load_any_robot("resilient_servo" if config.robot is None else config.robot)
+    spec = robot_of(config)
     if config.task is None:
         course = MeasuredCourse(config.course, spec, reward=config.reward)
     else:

@@ -42,19 +42,29 @@ class RecordWriter:
     ends the log, and is said at once on standard error.
 
     Args:
-        path: path of the finished log; its folder is made.
+        path: path of the finished log, which is to be new; its folder is made. None: nothing is written.
         start: further entries of the ``start`` line.
+
+    Raises ConfigError: there is such a log, or it cannot be written.
     """
 
-    def __init__(self, path: str | Path, spec: Any, calibration: Calibration | None, start: Mapping[str, Any]) -> None:
-        self.path = Path(path)
+    def __init__(
+        self, path: str | Path | None, spec: Any, calibration: Calibration | None, start: Mapping[str, Any]
+    ) -> None:
         self.fault = ""
         """Reason why nothing is written any more."""
         self._begun_s: float | None = None
+        self._file: TextIO | None = None
+        if path is None:
+            return
+        self.path = Path(path)
         self._partial = self.path.with_name(self.path.name + PARTIAL)
+        for taken in (self.path, self._partial):
+            if taken.exists():  # a run on the robot is not repeated easily
+                raise ConfigError(f"--log is {str(path)!r}: {taken} exists already; name another file, or delete it")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: TextIO = self._partial.open("x", encoding="utf-8")
+            self._file = self._partial.open("x", encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"--log {str(path)!r} cannot be written: {error.strerror or error}") from None
         held = None if calibration is None else asdict(calibration)
@@ -93,7 +103,9 @@ class RecordWriter:
         self._write({"kind": "end", "reason": reason, **summary}, True, last=True)
 
     def discard(self) -> None:
-        """Delete the file: there was nothing to log."""
+        """Delete a log that is not closed: there was nothing to log."""
+        if self._file is None:
+            return
         with contextlib.suppress(OSError):
             self._file.close()
             self._partial.unlink()
@@ -113,7 +125,7 @@ class RecordWriter:
     def _write(self, row: Row, flush: bool = False, last: bool = False) -> None:
         """Write a line, unless an error has ended the log; ``flush``: hand all lines to the operating system, so that
         they outlive this process."""
-        if self.fault:
+        if self._file is None:
             return
         try:
             self._file.write(json.dumps(row, separators=(",", ":")) + "\n")
@@ -122,12 +134,15 @@ class RecordWriter:
             if last:
                 os.fsync(self._file.fileno())
                 self._file.close()
+                self._file = None
                 self._partial.replace(self.path)
         except OSError as error:
             self.fault = f"the log is not written any more: {error.strerror or error}"
             print(self.fault, file=sys.stderr, flush=True)
+            file, self._file = self._file, None
             with contextlib.suppress(OSError):
-                self._file.close()
+                if file is not None:
+                    file.close()
 
 
 @dataclass(frozen=True, eq=False)

@@ -189,14 +189,9 @@ class RobotLoop:
     """Control loop of one real robot, on a body and a pose source that the caller closes."""
 
     def __init__(
-        self,
-        contract: Contract,
-        body: Body,
-        pose: PoseSource,
-        course: MeasuredCourse,
-        config: LoopConfig,
+        self, contract: Contract, body: Body, pose: PoseSource, course: MeasuredCourse, config: LoopConfig,
         time_limit_s: float = math.inf,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.decoder, self.layout, self.body, self.pose, self.config = *contract[:2], body, pose, config
         self.spec: ChainSpec = self.decoder.spec
         self.course = course
@@ -209,7 +204,8 @@ class RobotLoop:
         self.n_steps = max(1.0, time_limit_s / self.spec.control_dt_s)
         """Control steps of an episode's time limit."""
         self._tick_s = 0.0
-        self._pose = NO_POSE
+        self.last_pose = NO_POSE
+        """Pose of the last measurement."""
 
     def reset(self, targets: Sequence[Sequence[float]] | None = None) -> NDArray[np.float32]:
         """Begin an episode at the robot's present place. Return the first observation (D,). Raises BringUpError: the
@@ -240,7 +236,7 @@ class RobotLoop:
         if not np.isfinite(values).all():
             raise ValueError(f"action is {values.tolist()}; expected finite numbers in [-1, 1]")
         self.action = np.clip(values, -1.0, 1.0)[None]
-        held = self.body.clock.now() - self._pose.stamp_s > self.config.pose_timeout_s
+        held = self.body.clock.now() - self.last_pose.stamp_s > self.config.pose_timeout_s
         if not held:
             self.reference = self.decoder.decode(self.action, self.measurement, self.course.goal(), self.state)
         self.body.command(self.reference[0])
@@ -255,8 +251,8 @@ class RobotLoop:
         now = self.body.clock.now()
         self.course.advance(self.measurement, self.action)
         return StepRecord(
-            self._observe(self.measurement), self.body.stop_reason, self.reference[0].copy(), sample, self._pose,
-            now - sample.stamp_s, now - self._pose.stamp_s, late_s, held, tuple(self.body.news()),
+            self._observe(self.measurement), self.body.stop_reason, self.reference[0].copy(), sample, self.last_pose,
+            now - sample.stamp_s, now - self.last_pose.stamp_s, late_s, held, tuple(self.body.news()),
         )  # fmt: skip
 
     def _wait_for_pose(self, sample: BodySample) -> BodySample:
@@ -265,8 +261,8 @@ class RobotLoop:
         give_up = clock.now() + self.config.first_pose_timeout_s
         while True:
             self.pose.follow(sample.joint_angle, sample.joint_rate, sample.stamp_s)
-            self._pose = self.pose.read(clock.now())
-            if self._pose.valid:
+            self.last_pose = self.pose.read(clock.now())
+            if self.last_pose.valid:
                 return sample
             why = self.body.stop_reason
             if why is None and clock.now() > give_up:
@@ -280,10 +276,10 @@ class RobotLoop:
     def _measure(self, sample: BodySample) -> Measurement:
         self.pose.follow(sample.joint_angle, sample.joint_rate, sample.stamp_s)
         pose = self.pose.read(self.body.clock.now())
-        self._pose = pose if pose.valid else self._pose._replace(valid=False)
+        self.last_pose = pose if pose.valid else self.last_pose._replace(valid=False)
         measurement = Measurement(
-            sample.joint_angle[None].copy(), sample.joint_rate[None].copy(), self._pose.xy_w[None].copy(),
-            np.array([self._pose.angle]), np.array([self._pose.valid]),
+            sample.joint_angle[None].copy(), sample.joint_rate[None].copy(), self.last_pose.xy_w[None].copy(),
+            np.array([self.last_pose.angle]), np.array([self.last_pose.valid]),
         )  # fmt: skip
         return self.spec.locate(measurement, pose.up_h, pose.z_w)
 

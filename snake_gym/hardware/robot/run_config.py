@@ -42,7 +42,7 @@ _NO_SENSOR = ("failed", "contact_force", "range")
 
 
 class LoopSettings(Settings, kw_only=True):
-    """Settings of a control loop on a robot, without its policy."""
+    """Settings of a control loop on a robot."""
 
     robot: str | dict[str, Any] | None = None
     """Nominal robot: a preset's name, a YAML file, or settings; None: the policy's, or resilient_servo."""
@@ -52,14 +52,14 @@ class LoopSettings(Settings, kw_only=True):
     safety: SafetyLimits = field(default_factory=SafetyLimits)
     loop: LoopConfig = field(default_factory=LoopConfig)
     time_limit_s: Positive = 60.0
+    policy: str | None = None
+    """Policy file, or name of a shipped one; ``run`` takes controllers too, by name (as tuned for the robot, where they
+    were) or tuned YAML file; None: there is none."""
 
 
 class RunConfig(LoopSettings, kw_only=True):
     """Settings of a run."""
 
-    policy: str | None = None
-    """Policy file, name of a shipped one or of a controller (as tuned for the robot, where it was), or tuned YAML file;
-    None: see ``controller``."""
     controller: dict[str, Any] = field(default_factory=dict)
     """Settings of the classical controller; {tuned: cc} takes those that were tuned for the robot."""
 
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
     """Notes for people, such as another robot or task than it was trained or tuned for."""
 
 
-def robot_of(config: RunConfig) -> Any:
+def robot_of(config: LoopSettings) -> Any:
     """Return the nominal robot. Raises ConfigError."""
     if config.robot is None and config.policy is not None and find_policy_file(config.policy) is not None:
         return load_policy(config.policy).spec

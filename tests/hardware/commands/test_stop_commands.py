@@ -20,13 +20,12 @@ from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.commands import calibrate
-from snake_gym.hardware.commands.calibrate import TypedLines
 from snake_gym.hardware.commands.options import ending_by_signal
 from snake_gym.hardware.guard import emergency_stop
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.robot.key_watch import KeyWatch
 from tests.hardware.programs import ROOT, first_line, launch, press
-from tests.hardware.rig import ending, torque_on, wait_until
+from tests.hardware.rig import Bench, ending, torque_on, wait_until
 
 
 def wiggle(port: EmulatedPort, latch: str) -> subprocess.Popen[str]:
@@ -191,21 +190,22 @@ def test_only_the_first_signal_interrupts() -> None:
 def test_a_question_about_a_joint_that_holds_torque_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrate, "HOLD_S", 0.1)
     ours, theirs = os.pipe()
-    with os.fdopen(ours) as keyboard, os.fdopen(theirs, "wb"):
-        assert calibrate.Person(EmergencyStop(tmp_path / "estop"), source=keyboard.fileno()).look(1, 1) is None
+    stop = EmergencyStop(tmp_path / "estop")
+    with os.fdopen(ours), os.fdopen(theirs, "wb"), KeyWatch(stop, ours) as keys:
+        assert calibrate.Person(Bench([1]).driver, keys).look(1, 1) is None
 
 
-def test_keys_are_not_taken_from_a_question(tmp_path: Path) -> None:
+def test_stop_keys_stop_at_once_and_others_are_answers(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     stop = EmergencyStop(tmp_path / "estop")
-    lines = TypedLines(theirs)
     try:
         with KeyWatch(stop, theirs) as keys:
-            with keys.paused():
-                os.write(ours, b"quite\nr\n")
-                assert lines.next(5.0) == "quite"
-                assert lines.next(5.0) == "r"
-                assert lines.next(0.0) is None
+            os.write(ours, b"xx")
+            assert keys.next(5.0) == "x"
+            wait_until(lambda: not keys._keys.empty())
+            keys.forget()
+            os.write(ours, b"r\n")
+            assert [keys.next(5.0), keys.next(5.0), keys.next(0.0)] == ["r", "\n", None]
             assert not stop.tripped
             os.write(ours, b"q")
             wait_until(lambda: stop.tripped)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError, build
 from snake_gym.hardware.pose.april_tags import CameraConfig, CameraPose, FloorTag, HeadTag, TagReader
 from snake_gym.hardware.pose.source import PoseSample
 from tests.hardware.pose.rendered_floor import Lens, render, spoil
@@ -123,26 +121,3 @@ def test_a_camera_that_loses_the_tag_and_fails_makes_the_pose_invalid_and_comes_
         assert pose.n_failures == 3
         assert [screen.released for screen in (first, *after)] == [True, True, True, False]
     assert after[-1].released
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"floor": ()}, "floor is ()"),
-        ({"head": {"id": 1}}, "each id once"),
-        ({"distortion": [0.1]}, "distortion is [0.1]; expected a list of 5"),
-    ],
-)
-def test_wrong_settings_are_named(change: dict[str, Any], message: str) -> None:
-    settings = {"floor": [{"id": 1, "x_m": 0, "y_m": 0}], "head": {"height_m": 0.1}, "matrix": [800, 800, 480, 360]}
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        build(CameraConfig, {**settings, **change}, "camera.yaml")
-
-
-def test_a_camera_that_cannot_be_opened_is_named_and_opencv_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
-    with closing(CameraPose(replace(configured(ABOVE), camera=97))) as pose:
-        give_up = time.monotonic() + 20.0
-        while not pose.n_failures and time.monotonic() < give_up:
-            time.sleep(0.01)
-        assert pose.trouble == "camera 97: it cannot be opened"
-    assert capfd.readouterr().err == ""

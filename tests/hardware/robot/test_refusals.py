@@ -32,7 +32,6 @@ def task(name: str, **more: Any) -> dict[str, Any]:
         ({"connection": {"pose": {"kind": "april_tags"}}}, "camera is missing; expected a YAML file"),
         ({"connection": {"pose": {"kind": "none:Imu"}}}, "plugin 'none' is no module that Python finds"),
         ({"connection": {"emulated": {"joint_angle_rad": [0.0]}}}, "expected 9"),
-        ({"connection": {"servo_model": "SM8524BL", "baud": 115_200}}, "expected >= 0.03: 9 servos at 115200 baud"),
         ({"connection": {"period_s": 0.3}}, "period_s is 0.3; expected <= 0.2, the control period"),
         ({"safety": {"max_voltage_v": 5.0}}, "min_voltage_v is 9 and max_voltage_v 5; expected min < max"),
         ({"safety": {"max_lost_joints": 9}}, "expected fewer than the 9 joints of resilient_servo"),

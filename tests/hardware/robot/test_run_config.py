@@ -1,4 +1,4 @@
-"""What a run makes of its settings, and what it says where they name nothing that is there; its course."""
+"""What a run makes of its settings, what it says where they name nothing that is there, its course, its warnings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from snake_gym.config import ConfigError, build, dump_yaml, load_yaml
 from snake_gym.controllers.tuned import tuned_file
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig, make_pose
+from snake_gym.hardware.robot.heading_check import HeadingCheck
 from snake_gym.hardware.robot.robot_loop import CourseConfig, LoopConfig, MeasuredCourse
 from snake_gym.hardware.robot.run_config import RunConfig, open_loop, plan_run
 from snake_gym.robot.measurement import Measurement
@@ -89,3 +90,27 @@ def test_progress_and_targets_follow_the_measured_head() -> None:
     assert not course.goal().active[0]
     course.advance(at(3.0, 3.0), ACTION)
     assert course.progress_m == pytest.approx(0.95 + np.hypot(0.05, 1.0) - 0.05)
+
+
+def test_a_mirrored_robot_is_noticed_and_no_other(tmp_path: Path) -> None:
+    noisy = {"pose_delay_s": 0.05, "position_noise_m": 0.003, "heading_noise_rad": 0.01}
+    told = {"policy": "cc", "course": {"targets": [[50.0, 5.0]]}}
+    config = build(RunConfig, {**told, "connection": {"latch": str(tmp_path / "estop"), "emulated": noisy}})
+    plan = plan_run(config)
+    loop, connected = open_loop(plan.contract, config)
+    checks = {name: HeadingCheck(loop.spec) for name in ("right", "mirrored", "still", "blind")}
+    warnings: dict[str, list[str | None]] = {name: [] for name in checks}
+    loop.reset()
+    for _ in range(round(8.0 / loop.spec.control_dt_s)):
+        record = loop.step(np.zeros(loop.decoder.size))
+        body, pose = record.body, record.pose
+        mirrored = body._replace(joint_angle=-body.joint_angle)
+        still = body._replace(joint_angle=0.0 * body.joint_angle)
+        seen = {"right": (body, pose), "mirrored": (mirrored, pose), "still": (still, pose)}
+        seen["blind"] = mirrored, pose._replace(valid=False)
+        for name, (sample, where) in seen.items():
+            warnings[name].append(checks[name].look(sample, where))
+    connected.close()
+    spoken = {name: [line for line in lines if line] for name, lines in warnings.items()}
+    assert {name: len(lines) for name, lines in spoken.items()} == {"right": 0, "mirrored": 1, "still": 0, "blind": 0}
+    assert "against its joints" in spoken["mirrored"][0]

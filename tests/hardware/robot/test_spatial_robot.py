@@ -14,7 +14,6 @@ import snake_gym  # noqa: F401  registers
 from snake_gym.config import build, load_yaml
 from snake_gym.emulator.emulate import mounted_at_random
 from snake_gym.emulator.robot import emulate
-from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.calibration.procedures import Side
 from snake_gym.hardware.commands.calibrate import calibrate
@@ -23,6 +22,7 @@ from snake_gym.robot.measurement import Measurement
 from snake_gym.spatial.kinematics import base_frame
 from snake_gym.spatial.spec import load_spatial_robot
 from tests.emulator.test_emulate import Neighbour
+from tests.hardware.rig import Movable
 
 pytest.importorskip("mujoco")
 ROOT = Path(__file__).parents[3]
@@ -99,19 +99,18 @@ class Onlooker(Neighbour):
         behind, ahead = (Rotation.from_quat(turn, scalar_first=True).apply([1.0, 0.0, 0.0])[2] for turn in turns)
         return "right" if behind < ahead else "left"  # x of each link points to the tail
 
-    def come_back(self, joint: int, servo_id: int) -> None:
-        raise AssertionError(f"joint {joint} was let go")
-
 
 def test_a_robot_that_is_held_up_is_calibrated(tmp_path: Path) -> None:
     truth = mounted_at_random(straight_chain(range(1, 29), 1.2, "SM8524BL"), 4)
     config = build(RunConfig, load_yaml("configs/hardware/snake_robot_iii.yaml"), "config").connection
     servos = emulate(config, III, truth, None)
-    driver = ServoBus(servos.host_transport(), clock=servos.clock)
+    driver = Movable(servos.host_transport(), clock=servos.clock)
     ids, guide = [1, 2, 15, 16, 27, 28], Onlooker(servos.plant)
     servos.plant.lift()
-    found = calibrate(driver, ids, guide, "SM8524BL", limit_rad=1.0, recentring="never")
+    found = calibrate(driver, ids, guide, "SM8524BL", limit_rad=1.0)
     assert found.direction.tolist() == truth.direction[[one - 1 for one in ids]].tolist()
-    np.testing.assert_allclose(found.zero_steps, truth.zero_steps[[one - 1 for one in ids]], atol=4)
+    steps = driver.read_block(ids, "present_position").values
+    at = np.array([steps[one]["present_position"] for one in ids], dtype=float)  # type: ignore[index]
+    np.testing.assert_allclose(found.angles(at), servos.plant.joint_angle()[[one - 1 for one in ids]], atol=0.01)
     servos.plant.lift(False)
     assert servos.plant.head_pose()[3] < 0.2
