@@ -1,18 +1,15 @@
 """Scores in every suite: a random policy, the controllers, each suite's own rows, and learned policies.
 
-    python benchmarks/suites.py                                all suites, with the policies of agents/pretrained
-    python benchmarks/suites.py --train 5                      trains five seeds of every recipe first (RECIPES): days
-    python benchmarks/suites.py --train 1 --only demo          trains what plays in one suite, one seed of each
-    python benchmarks/suites.py --policy ppo=agents/pretrained/resilient_servo_locked_joints
+    python benchmarks/suites.py                        all suites; learned policies keep their rows
+    python benchmarks/suites.py --train 5              trains and plays five seeds of every recipe: days
+    python benchmarks/suites.py --train 1 --only demo  trains what plays in one suite, one seed of each
     python benchmarks/suites.py --only resilience --policy "mine=runs/mine/seed_*"
-    python benchmarks/suites.py --only demo --oracle 64             measures regret to oracles in the first 64 scenarios
-    python benchmarks/suites.py --episodes 16 --out runs/quick      a trial, which leaves docs/ alone
+    python benchmarks/suites.py --only demo --oracle 64     measures regret to oracles in the first 64 scenarios
 
-A suite is a file of configs/benchmark. A learned policy, which may be several seeds of one recipe (a folder of runs),
-plays in the suites of its task and robot. Writes OUT/suites/NAME.csv (what each policy did in each scenario),
-OUT/suites/NAME_oracles.json (scores of oracles), OUT/suites.md, whose numbers all follow from those, and for each env
-a picture of the best controller at half time to OUT/images/envs. Suites that are not played keep their rows, and so do
-trainings that do not play, while a suite has the same scenarios: one more seed joins the others.
+A suite is a file of configs/benchmark; learned_rows.yaml has the recipes. A policy, which may be several seeds of one
+recipe (a folder of runs), plays in the suites of its task and robot. Writes docs/suites/NAME.csv (what each policy did
+in each scenario), docs/suites/NAME_oracles.json (scores of oracles) and docs/suites.md, whose numbers all follow from
+those. Suites that are not played keep their rows, and so do learned policies while a suite has the same scenarios.
 """
 
 from __future__ import annotations
@@ -23,10 +20,9 @@ import io
 import itertools
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +35,7 @@ from snake_gym.benchmark.evaluate import check_frozen, make_entrants
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.policies import TrainedPolicy, load_policy, named_policies, training_names, training_paths
 from snake_gym.benchmark.report import regret, score_key, show_bounds, summarise, with_interval
-from snake_gym.benchmark.runner import Episodes, join_plays, play_all, roll
+from snake_gym.benchmark.runner import Episodes, join_plays, play_all
 from snake_gym.benchmark.scenarios import (
     ORACLES,
     BenchmarkConfig,
@@ -49,93 +45,23 @@ from snake_gym.benchmark.scenarios import (
     make_scenarios,
 )
 from snake_gym.benchmark.variants import NoisePolicy
-from snake_gym.config import (
-    ConfigError,
-    OptionParser,
-    build,
-    choose,
-    make_folder,
-    run_program,
-    write_atomic,
-)
+from snake_gym.config import ConfigError, OptionParser, build, choose, load_yaml, run_program, write_atomic
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.tables import table
 from snake_gym.interface.policy import Policy
-from snake_gym.registry import DEFAULT_ENV, find_task
+from snake_gym.registry import find_task
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, TRAININGS = ROOT / "configs" / "benchmark", ROOT / "configs" / "train"
-PRETRAINED = ROOT / "agents" / "pretrained"
-PAGE, ROWS = "suites.md", "suites"
+PAGE, ROWS = ROOT / "docs" / "suites.md", ROOT / "docs" / "suites"
 FIRST = ("demo", "resilience")
 """Suites at the top of the page; the others follow by name."""
 RESAMPLES = 2_000
 """Bootstrap resamples of the page, which is worked out anew from the rows by every build of the site."""
 
 
-class Recipe(NamedTuple):
-    """Training of a row: a file of configs/train, and settings that differ."""
-
-    file: str
-    settings: tuple[str, ...] = ()
-
-
-WITHOUT_FAULTS = ("env.faults.n_min=0", "env.faults.n_max=0")
-DEMO_CRITIC = "env.observation.privileged=[true_joint_angle, true_velocity, true_turning_rate]"
-RESILIENCE_CRITIC = (
-    "env.observation.privileged=[true_joint_angle, true_joint_rate, true_velocity, true_turning_rate, position_error, "
-    "mean_angle_error]"
-)
-"""What critics are told, but for the faults."""
-FAST = ("algorithm.bfloat16=true",)
-RECIPES = {
-    "ppo": Recipe("ppo"),
-    "ppo_12_M": Recipe("ppo", (*FAST, "total_steps=12_000_000")),
-    "ppo_24_M": Recipe("ppo", (*FAST, "total_steps=24_000_000", "eval.every_steps=2_000_000")),
-    "ppo-without_faults": Recipe("ppo", (*WITHOUT_FAULTS, DEMO_CRITIC)),
-    "ppo-from_scratch": Recipe("ppo_from_scratch", FAST),
-    "ppo-from_scratch_4_M": Recipe("ppo_from_scratch", (*FAST, "total_steps=4_000_000")),
-    "ppo-from_scratch-without_faults": Recipe("ppo_from_scratch", (*FAST, *WITHOUT_FAULTS, DEMO_CRITIC)),
-    "resilience": Recipe("resilience", FAST),
-    "resilience-without_faults": Recipe("resilience", (*FAST, *WITHOUT_FAULTS, RESILIENCE_CRITIC)),
-    **{name: Recipe(name, FAST) for name in ("free_joints", "lookahead", "randomised", "course")},
-    **{
-        f"{name}-without_faults": Recipe(name, (*FAST, *WITHOUT_FAULTS, RESILIENCE_CRITIC))
-        for name in ("free_joints", "randomised")
-    },
-    **{name: Recipe(name, FAST) for name in ("path_follow", "velocity", "obstacle_field", "obstacles")},
-    "escape": Recipe("escape"),
-}
-"""Recipes of the learned rows, by the name of their folder of runs in runs/recipes."""
-LEARNED = {
-    "demo": {
-        "ppo": "ppo",
-        "ppo, 12 M steps": "ppo_12_M",
-        "ppo, 24 M steps": "ppo_24_M",
-        "ppo without faults": "ppo-without_faults",
-        "ppo from scratch": "ppo-from_scratch",
-        "ppo from scratch, 4 M steps": "ppo-from_scratch_4_M",
-        "ppo from scratch without faults": "ppo-from_scratch-without_faults",
-    },
-    "every_joint": {"ppo": "ppo"},
-    "resilience": {"ppo": "resilience", "ppo without faults": "resilience-without_faults"},
-    "unseen": {"ppo": "resilience", "ppo without faults": "resilience-without_faults"},
-    **{name: {"ppo": name, "ppo without faults": f"{name}-without_faults"} for name in ("free_joints", "randomised")},
-    **{name: {"ppo": name} for name in ("lookahead", "course", "path_follow", "velocity")},
-    **{name: {"ppo": name} for name in ("obstacle_field", "obstacles", "escape")},
-}  # fmt: skip
-"""Recipes of the learned rows of each suite, by the row's name."""
-SHIPPED = {
-    "demo": {"ppo, 24 M steps": "resilient_servo_locked_joints"},
-    "resilience": {"ppo": "resilient_servo_mixed_faults"},
-    "unseen": {"ppo": "resilient_servo_mixed_faults"},
-    "free_joints": {"ppo": "resilient_servo_free_joints"},
-    "randomised": {"ppo": "resilient_servo_randomised"},
-    "path_follow": {"ppo": "resilient_servo_path"},
-    "velocity": {"ppo": "resilient_servo_velocity"},
-    "obstacles": {"ppo": "resilient_servo_obstacles"},
-}
-"""Policies of agents/pretrained, each seed 0 of a learned row."""
+LEARNED = load_yaml(Path(__file__).with_name("learned_rows.yaml"))
+"""Recipes of trainings, and the recipes of each suite's rows."""
 FOLDED = "folded_share"
 """Column of the share of control steps with links that overlap."""
 FEWEST = 10
@@ -162,44 +88,34 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--policy", action="append", default=[], metavar="NAME=PATH", help="run folder or policy file")
     parser.add_argument("--train", type=int, metavar="SEEDS", help="train so many seeds of each suite's recipes first")
     parser.add_argument("--oracle", type=int, metavar="N", help="play oracles in the first N scenarios of each suite")
-    parser.add_argument("--episodes", type=int, help="scenarios for each policy (those of the suite)")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder of the results (docs)")
     args = parser.parse_args(argv)
     names = suite_names()
     chosen = [choose(name, names, "--only") for name in args.only] or names
-    make_folder(args.out / ROWS)
-    given = named_policies(args.policy)
-    learned = {name: load_trainings(name, path) for name, path in given.items()}
+    learned = {name: load_trainings(name, path) for name, path in named_policies(args.policy).items()}
     played: set[str] = set()
     for name in chosen:
-        config = suite_config(name, args.episodes)
+        config = suite_config(name)
         scenarios = make_scenarios(config)
-        own: dict[str, Trainings] = {
-            row: {"seed_0": load_policy(row, str(PRETRAINED / folder))} for row, folder in SHIPPED.get(name, {}).items()
-        }
-        own |= {key: trained for key, trained in learned.items() if fits(next(iter(trained.values())), scenarios)}
+        own = {key: trained for key, trained in learned.items() if fits(next(iter(trained.values())), scenarios)}
         if args.train:
-            rows = LEARNED.get(name, {})
+            rows = LEARNED["suites"].get(name, {})
             own |= {row: load_trainings(row, str(train(recipe, args.train))) for row, recipe in rows.items()}
         played |= own.keys()
         entrants = entrants_of(config, scenarios, own)
         print(f"{name}: {', '.join(entrant.name for entrant in entrants)}", file=sys.stderr)
         results = play_all(entrants, scenarios, Console(stderr=True))
-        labels = {key: list(trained) for key, trained in own.items()}
-        everything, labels = with_kept_rows(args.out / ROWS / f"{name}.csv", scenarios, results, labels)
+        kept, labels = kept_rows(ROWS / f"{name}.csv", scenarios, own.keys())
+        results += kept
         about = {
             "env_id": config.env_id, "scenarios": scenarios.hash(), "score": results[0].score,
-            "version": snake_gym.__version__, "policies": {each.name: each.kind for each in everything},
-            "trainings": labels,
+            "version": snake_gym.__version__, "policies": {each.name: each.kind for each in results},
+            "trainings": {key: list(trained) for key, trained in own.items()} | labels,
         }  # fmt: skip
-        write_atomic(args.out / ROWS / f"{name}.csv", rows_text(about, everything))
+        write_atomic(ROWS / f"{name}.csv", rows_text(about, results))
         if args.oracle:
             bounds = {"scenarios": about["scenarios"], **play_oracles(config, args.oracle)}
-            write_atomic(args.out / ROWS / f"{name}_oracles.json", json.dumps(bounds, indent=1) + "\n")
-        if name == picture_suite(config.env_id):
-            image = args.out / "images" / "envs" / f"{short_name(config.env_id)}.png"
-            write_atomic(image, picture(entrants, results, scenarios))
-    write_atomic(args.out / PAGE, page(args.out / ROWS))
+            write_atomic(ROWS / f"{name}_oracles.json", json.dumps(bounds, indent=1) + "\n")
+    write_atomic(PAGE, page())
     if unfit := learned.keys() - played:
         raise ConfigError(
             f"policy {', '.join(sorted(unfit))} plays in none of {', '.join(chosen)}: other task or robot"
@@ -215,42 +131,18 @@ def play_oracles(config: BenchmarkConfig, n_scenarios: int) -> dict[str, list[fl
     return {each.name: [float(f"{score:.4g}") for score in each.columns[each.score]] for each in results}
 
 
-def with_kept_rows(
-    path: Path, scenarios: Scenarios, results: Sequence[Episodes], labels: Mapping[str, Sequence[str]]
-) -> tuple[list[Episodes], dict[str, list[str]]]:
-    """Return what was played, and the trainings in ``path`` that were not, if they played the same scenarios.
+def kept_rows(path: Path, scenarios: Scenarios, played: Collection[str]) -> tuple[list[Episodes], dict[str, list[str]]]:
+    """Return the learned policies in ``path`` that did not play, and the names of their trainings.
 
-    ``labels`` names the trainings of each learned policy, and so does the second value. A seed that plays joins the
-    other seeds of its policy.
+    None where they played other scenarios.
     """
-    everything, names = list(results), {key: list(of) for key, of in labels.items()}
     if not path.exists():
-        return everything, names
+        return [], {}
     about, stored = read_suite(path)
-    if about["scenarios"] != scenarios.hash() or stored[0].shape[1] != scenarios.episodes:
-        return everything, names
-    for old in (each for each in stored if each.kind == "learned"):
-        was = about["trainings"][old.name]
-        place = next((i for i, each in enumerate(everything) if each.name == old.name), None)
-        if place is None:
-            everything.append(old)
-            names[old.name] = was
-            continue
-        plays = {was[i]: (old, i) for i in range(len(was))}
-        plays |= {label: (everything[place], i) for i, label in enumerate(names[old.name])}
-        names[old.name] = sorted(plays)
-        everything[place] = join_plays([one_training(*plays[label]) for label in names[old.name]])
-    return everything, names
-
-
-def one_training(episodes: Episodes, training: int) -> Episodes:
-    """Return the episodes of one training of a policy, in the columns that the rows keep."""
-    n = episodes.shape[1]
-    rows = slice(training * n, training * n + n)
-    kept = ("seed", "n_faults", "faults", "episode_time_s", *measures(episodes.score))
-    own = {name: episodes.columns[name][rows] for name in kept}
-    nothing = np.zeros((0, len(own["seed"])), np.float32)
-    return Episodes(episodes.name, episodes.kind, own, np.zeros(0), nothing, "", episodes.score)
+    if about["scenarios"] != scenarios.hash():
+        return [], {}
+    kept = [each for each in stored if each.kind == "learned" and each.name not in played]
+    return kept, {each.name: about["trainings"][each.name] for each in kept}
 
 
 def suite_names() -> list[str]:
@@ -259,13 +151,12 @@ def suite_names() -> list[str]:
     return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
 
-def suite_config(name: str, episodes: int | None = None) -> BenchmarkConfig:
+def suite_config(name: str) -> BenchmarkConfig:
     """Return the settings of a suite without its learned policies.
 
     Raises ConfigError if its file is frozen to other scenarios than it has.
     """
-    config = replace(check_frozen(BENCHMARKS / f"{name}.yaml"), policies={})
-    return config if episodes is None else replace(config, episodes=episodes)
+    return replace(check_frozen(BENCHMARKS / f"{name}.yaml"), policies={})
 
 
 Trainings = Mapping[str, TrainedPolicy]
@@ -297,24 +188,12 @@ def fits(policy: TrainedPolicy, scenarios: Scenarios) -> bool:
     return build(find_task(policy.env_id), policy.env_config).load_robot().name == scenarios.spec.name
 
 
-def short_name(env_id: str) -> str:
-    """Return the name of an env's files: ``obstacle_field`` for ``SnakeGym/ObstacleField-v0``."""
-    middle = env_id.rpartition("/")[2].rpartition("-v")[0]
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in middle).lstrip("_")
-
-
-def picture_suite(env_id: str) -> str | None:
-    """Return the suite that an env's picture and scores on the site are of: one of its name, or the demo."""
-    names = suite_names()
-    return short_name(env_id) if short_name(env_id) in names else "demo" if env_id == DEFAULT_ENV else None
-
-
 @cache
 def train(name: str, n_seeds: int) -> Path:
     """Return the folder of the runs of a recipe, of ``n_seeds`` seeds; those that are finished are kept."""
-    recipe, folder = RECIPES[name], Path("runs", "recipes", name)
-    words = ["--config", str(TRAININGS / f"{recipe.file}.yaml"), "--seeds", str(n_seeds), "--run-dir", str(folder)]
-    if snake_gym_main(["train", *words, *(["--set", *recipe.settings] if recipe.settings else [])]) != 0:
+    (file, *settings), folder = LEARNED["recipes"][name], Path("runs", "recipes", name)
+    words = ["--config", str(TRAININGS / f"{file}.yaml"), "--seeds", str(n_seeds), "--run-dir", str(folder)]
+    if snake_gym_main(["train", *words, *(["--set", *settings] if settings else [])]) != 0:
         raise ConfigError(f"the trainings in {folder} are not finished; the same command goes on with them")
     return folder
 
@@ -370,15 +249,15 @@ def read_suite(path: Path) -> Suite:
     return Suite(about, results)
 
 
-def page(rows: Path) -> str:
-    """Return the page of all suites as Markdown, from the folder of their rows."""
+def page() -> str:
+    """Return the page of all suites as Markdown, from their rows."""
     parts = [
         "# Suites",
         "<!-- made by: python benchmarks/suites.py -->",
         "What do random, classical and learned policies score in each env? The suites of `configs/benchmark` "
         "answer that: random joint references, the tuned controllers, `mpc` ([a "
         "planner](comparing.md#opponents-that-plan-and-regret), not tuned), the suite's own rows (`variants`), "
-        "and learned policies (`LEARNED` in benchmarks/suites.py has their recipes). Means over scenarios and "
+        "and learned policies (benchmarks/learned_rows.yaml has their recipes). Means over scenarios and "
         "training seeds, with 95 % intervals over both. *kept* is the score with the most faults over that "
         "without any. *folded* is the share of control steps with two links more than 1 cm within each other, "
         "where a real robot would jam; `-` means not counted. Leads are paired: both play each scenario. `python "
@@ -388,7 +267,7 @@ def page(rows: Path) -> str:
         "now, those of tuned gaits are up to 4 % larger, of random references 10 %.",
     ]
     for name in suite_names():
-        if (path := rows / f"{name}.csv").exists():
+        if (path := ROWS / f"{name}.csv").exists():
             parts += [f"## {name}", purpose(name), section(path)]
     return "\n\n".join(parts) + "\n"
 
@@ -496,22 +375,6 @@ def cells(policy: Mapping[str, Any], key: str, folded: str) -> Sequence[str]:
         folded,
         "-" if energy is None else f"{energy:.0f}",
     )
-
-
-def picture(entrants: Sequence[Entrant], results: Sequence[Episodes], scenarios: Scenarios) -> bytes:
-    """Return a PNG of the first scenario at half its time, played by the best of the entrants."""
-    from PIL import Image
-
-    from snake_gym.render.frames import WorldView
-
-    means = [float(np.mean(episodes.columns[episodes.score])) for episodes in results]
-    best = entrants[int(np.argmax(means))]
-    env = scenarios.make_env(best, 1)
-    view = WorldView(env.core, 0, "rgb_array")
-    frames = [view.draw() for _ in roll(best.make_policy(env), env, scenarios.seed)]
-    stream = BytesIO()
-    Image.fromarray(frames[len(frames) // 2]).quantize(64).save(stream, "PNG", optimize=True)
-    return stream.getvalue()
 
 
 if __name__ == "__main__":

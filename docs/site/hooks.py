@@ -1,4 +1,7 @@
-"""Pages of the site that follow from the code: one for each env, with its picture and the scores of its suite."""
+"""Pages of the site that follow from the code: one for each env, with its picture and the scores of its suite.
+
+A picture is a frame of ``snake-gym play NAME --controller cc --screenshot docs/images/envs/NAME.png``.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ DOCS = ROOT / "docs"
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from mkdocs.structure.files import File, Files  # noqa: E402
-from suites import picture_suite, section, short_name  # noqa: E402
+from suites import section  # noqa: E402
 
 from snake_gym.envs.tables import describe_task  # noqa: E402
-from snake_gym.registry import TASKS  # noqa: E402
+from snake_gym.registry import DEFAULT_ENV, TASKS  # noqa: E402
 from snake_gym.tasks.task import EnvConfig  # noqa: E402
 
 OURS = [env_id for env_id, task in TASKS.items() if isinstance(task, str)]
@@ -36,6 +39,12 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
+def short_name(env_id: str) -> str:
+    """Return the name of an env's files: ``obstacle_field`` for ``SnakeGym/ObstacleField-v0``."""
+    name = env_id.rpartition("/")[2].rpartition("-v")[0]
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
 def page_name(env_id: str) -> str:
     """Return the file of an env's page."""
     return f"envs/{short_name(env_id)}.md"
@@ -50,7 +59,7 @@ def env_page(env_id: str) -> str:
     if (DOCS / image).exists():
         parts.append(f"![{env_id}](../{image})")
     parts.append(f'```python\nimport gymnasium as gym\nimport snake_gym\n\nenv = gym.make("{env_id}")\n```')
-    rows = DOCS / "suites" / f"{picture_suite(env_id)}.csv"
+    rows = DOCS / "suites" / f"{'demo' if env_id == DEFAULT_ENV else short_name(env_id)}.csv"
     if rows.exists():
         parts += ["## Scores", section(rows), "[All suites](../suites.md)."]
     parts += ["What every env has is in [Environments](../env.md).", *rest]

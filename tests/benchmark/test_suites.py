@@ -101,36 +101,32 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert "Regret" not in suites.section(tmp_path / "x.csv"), "of other scenarios"
 
 
-def test_a_seed_that_plays_joins_the_others_of_its_policy(tmp_path: Path) -> None:
-    """Seeds 0 and 1 stand in the rows; seed 1 plays again, and seed 2 for the first time."""
+def test_learned_policies_that_do_not_play_keep_their_rows(tmp_path: Path) -> None:
     scenarios = make_scenarios(BenchmarkConfig(episodes=4, controllers=()))
-    path, about = tmp_path / "x.csv", {"env_id": "A", "score": "progress_m", "version": "1"}
-    about |= {"scenarios": scenarios.hash()}
-    old = [made("ppo", "learned", [8.0, 2.5, 3.5, 1.5]), made("ppo", "learned", [7.0, 2.0, 3.0, 1.0])]
-    was = [made("cc", "classical", [9.0] * 4), join_plays(old), made("sac", "learned", [4.0] * 4)]
+    path = tmp_path / "x.csv"
+    assert suites.kept_rows(path, scenarios, ()) == ([], {})
+    ppo = join_plays([made("ppo", "learned", [8.0, 2.5, 3.5, 1.5]), made("ppo", "learned", [7.0, 2.0, 3.0, 1.0])])
+    was = [made("cc", "classical", [9.0] * 4), ppo, made("sac", "learned", [4.0] * 4)]
+    about = {"env_id": "A", "score": "progress_m", "version": "1", "scenarios": scenarios.hash()}
     about["policies"] = {each.name: each.kind for each in was}
     about["trainings"] = {"ppo": ["seed_0", "seed_1"], "sac": ["seed_0"]}
     path.write_text(suites.rows_text(about, was))
-    new = [made("ppo", "learned", [7.1, 2.1, 3.1, 1.1]), made("ppo", "learned", [6.0, 2.2, 3.2, 1.2])]
-    played = [made("cc", "classical", [5.0] * 4), join_plays(new)]
-    results, names = suites.with_kept_rows(path, scenarios, played, {"ppo": ["seed_1", "seed_2"]})
-    assert names == {"ppo": ["seed_0", "seed_1", "seed_2"], "sac": ["seed_0"]}
-    cc, ppo, sac = results
-    assert (cc.columns["progress_m"].tolist(), sac.columns["progress_m"].tolist()) == ([5.0] * 4, [4.0] * 4)
-    assert ppo.plays("progress_m").tolist() == [[8.0, 2.5, 3.5, 1.5], [7.1, 2.1, 3.1, 1.1], [6.0, 2.2, 3.2, 1.2]]
-    path.write_text(suites.rows_text(about | {"trainings": names}, results))
-    assert suites.read_suite(path).results[1].shape == (3, 4)
+    (kept,), labels = suites.kept_rows(path, scenarios, {"sac"})
+    assert labels == {"ppo": ["seed_0", "seed_1"]}
+    assert kept.plays("progress_m").tolist() == ppo.plays("progress_m").tolist()
+    path.write_text(suites.rows_text({**about, "scenarios": "other"}, was))
+    assert suites.kept_rows(path, scenarios, ()) == ([], {})
 
 
 def test_the_recipes_of_the_learned_rows_are_trainings_of_their_suite() -> None:
     """Each is planned as ``train`` would, in the task of the suite that its policy plays in."""
     from snake_gym.agents.config import read_settings
 
-    used = {recipe for rows in suites.LEARNED.values() for recipe in rows.values()}
-    assert used == suites.RECIPES.keys()
-    for suite, rows in suites.LEARNED.items():
+    recipes, rows_of = suites.LEARNED["recipes"], suites.LEARNED["suites"]
+    assert {recipe for rows in rows_of.values() for recipe in rows.values()} == recipes.keys()
+    for suite, rows in rows_of.items():
         for name in rows.values():
-            file, settings = suites.RECIPES[name]
+            file, *settings = recipes[name]
             config, _ = read_settings(suites.TRAININGS / f"{file}.yaml", settings)
             assert config.env_id == suites.suite_config(suite).env_id
             assert name.endswith("without_faults") == (config.env["faults"]["n_max"] == 0)
