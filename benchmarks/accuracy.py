@@ -1,30 +1,26 @@
 """How accurate for what price: every preset's gait for a minute, with 0-3 joint faults, at a list of step sizes.
 
-    python benchmarks/accuracy.py [--presets NAME ...] [--scenarios 32] [--json FILE]
+    python benchmarks/accuracy.py [--presets NAME ...] [--scenarios 32]
 
 Scenario: the preset's gait (below) held in steps of its control period, from rest in the gait's shape; a quarter each
 with 0, 1, 2 and 3 faulty joints (locked, free or weak, half of them from the start, half from a random control step of
 the first 30 s on; onsets lie on control steps so that every step size meets them alike). All step sizes see the same
 scenarios. Error: distance between where the centre of mass is after 60 s and where it is in the converged run, divided
-by the converged run's displacement. A robot that goes round in circles ends near where it began; its error is taken
-relative to a quarter of the way it went, in steps of one gait period, where that is longer (``guarded`` counts them).
+by the converged run's displacement. A robot that goes round in circles ends near where it began: where a quarter of its
+way, in steps of one gait period, is longer, the error is relative to that.
 
-The converged run is the same scenario at the smallest step / 4; ``reference_error`` is what the halving before it
-changed. A scenario in which that is more than 1 % (a robot that hardly moves, or one whose stick and slip hang on the
-last digit) has no converged run: it is counted (``unresolved``) and left out.
+The converged run is the same scenario at the smallest step / 4. A scenario in which the halving before it changed more
+than 1 % (a robot that hardly moves, or one whose stick and slip hang on the last digit) has none, and is left out.
 Cost: microseconds of one core per robot and simulated second, in batches of the size given by --scenarios.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +32,6 @@ from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 FloatArray = NDArray[np.float64]
-Row = dict[str, Any]
 SECONDS = 60.0
 FAULT_KINDS = (LOCKED, FREE, WEAK)
 RESOLVED = 0.01
@@ -115,13 +110,12 @@ def draw_scenarios(spec: RobotSpec, n_worlds: int, seed: int = 0) -> Scenarios:
     return Scenarios(spec, wave, kind, onset, rng.uniform(-math.pi, math.pi, n_worlds))
 
 
-def reference_length(scenarios: Scenarios, track: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """What errors are relative to (W,) [m], and where the way gone stood in for the displacement."""
+def reference_length(scenarios: Scenarios, track: FloatArray) -> FloatArray:
+    """Return what errors are relative to (W,) [m]."""
     period = abs(2.0 * math.pi / scenarios.gait.frequency_rad_s)
     stride = max(1, round(period / scenarios.spec.control_dt_s))
     way = np.linalg.norm(np.diff(track[::stride], axis=0), axis=-1).sum(axis=0)
-    displacement = np.linalg.norm(track[-1] - track[0], axis=-1)
-    return np.maximum(displacement, 0.25 * way), displacement < 0.25 * way
+    return np.maximum(np.linalg.norm(track[-1] - track[0], axis=-1), 0.25 * way)
 
 
 def step_counts(spec: RobotSpec) -> list[int]:
@@ -134,59 +128,35 @@ def step_counts(spec: RobotSpec) -> list[int]:
     return sorted({*counts, *fives, spec.n_substeps})
 
 
-def measure_preset(spec: RobotSpec, n_worlds: int) -> list[Row]:
-    """One row for each step size."""
+def measure_preset(spec: RobotSpec, n_worlds: int) -> None:
+    """Print a line for each step size."""
     scenarios = draw_scenarios(spec, n_worlds)
     counts = step_counts(spec)
     finest = 4 * counts[-1]
     converged, _ = scenarios.run(finest)
-    length, guarded = reference_length(scenarios, converged)
     before, _ = scenarios.run(finest // 2)
+    length = reference_length(scenarios, converged)
     slack = np.linalg.norm(before[-1] - converged[-1], axis=-1) / length
     resolved = slack <= RESOLVED
-    rows = []
     for count in counts:
         track, seconds = scenarios.run(count)
-        error = np.linalg.norm(track[-1] - converged[-1], axis=-1) / length
-        error = error[resolved]
-        rows.append({
-            "preset": spec.name, "integrator": spec.integrator, "dt_s": spec.control_dt_s / count,
-            "is_default": count == spec.n_substeps,
-            "mean": float(error.mean()), "worst": float(error.max()),
-            "cost_us": 1e6 * seconds / (n_worlds * SECONDS),
-            "reference_dt_s": spec.control_dt_s / finest, "reference_error": float(slack[resolved].max()),
-            "unresolved": int((~resolved).sum()),
-            "guarded": int(guarded.sum()), "scenarios": n_worlds, "mean_length_m": float(length.mean()),
-        })  # fmt: skip
-    return rows
-
-
-def print_rows(rows: list[Row]) -> None:
-    for row in rows:
-        mark = " <- default" if row["is_default"] else ""
-        print(f"{row['preset']:18}{row['integrator']:10}{1e3 * row['dt_s']:9.3f}{100 * row['mean']:10.3f}"
-              f"{100 * row['worst']:10.3f}{row['cost_us']:10.0f}{mark}", file=sys.stderr)  # fmt: skip
-    first = rows[0]
-    print(f"  converged run at {1e3 * first['reference_dt_s']:.3g} ms, off by {100 * first['reference_error']:.2g} %; "
-          f"of {first['scenarios']}, {first['guarded']} go round in circles, {first['unresolved']} are unresolved",
-          file=sys.stderr)  # fmt: skip
+        error = 100.0 * (np.linalg.norm(track[-1] - converged[-1], axis=-1) / length)[resolved]
+        cost_us = 1e6 * seconds / (n_worlds * SECONDS)
+        mark = " <- default" if count == spec.n_substeps else ""
+        print(f"{spec.name:18}{spec.integrator:10}{1e3 * spec.control_dt_s / count:9.3f}{error.mean():10.3f}"
+              f"{error.max():10.3f}{cost_us:10.0f}{mark}", flush=True)  # fmt: skip
+    print(f"  converged run at {1e3 * spec.control_dt_s / finest:.3g} ms, off by {100 * slack[resolved].max():.2g} %; "
+          f"{(~resolved).sum()} of {n_worlds} scenarios left out")  # fmt: skip
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--presets", nargs="+", choices=sorted(PRESETS), default=list(PRESETS), metavar="NAME")
     parser.add_argument("--scenarios", type=int, default=32, help="runs for each preset and step")
-    parser.add_argument("--json", metavar="FILE", help="write the rows as JSON; - for standard output")
     args = parser.parse_args()
-    print(f"{'preset':18}{'method':10}{'dt [ms]':>9}{'mean [%]':>10}{'worst [%]':>10}{'us/s':>10}", file=sys.stderr)
-    rows: list[Row] = []
+    print(f"{'preset':18}{'method':10}{'dt [ms]':>9}{'mean [%]':>10}{'worst [%]':>10}{'us/s':>10}")
     for name in args.presets:
-        found = measure_preset(PRESETS[name], args.scenarios)
-        print_rows(found)
-        rows += found
-    if args.json:
-        text = json.dumps(rows, indent=1)
-        print(text) if args.json == "-" else Path(args.json).write_text(text + "\n")
+        measure_preset(PRESETS[name], args.scenarios)
     return 0
 
 

@@ -15,24 +15,17 @@ _POOL = 16
 
 
 class ZeroCostEnv(VectorEnv[Any, Any, Any]):
-    """Observations and rewards from a pool, whatever the action; SAME_STEP autoreset.
+    """Observations (W, D) and rewards (W,) from a pool, whatever the actions (W, A); SAME_STEP autoreset.
 
-    Episodes last ``episode_steps`` steps, are truncated, and are staggered over the worlds, so that a learner meets as
-    many ends per step as in the env it stands for.
-
-    Args:
-        num_envs: W.
-        n_obs: D.
-        n_actions: A.
-        episode_steps: length of an episode.
+    Episodes are truncated after ``episode_steps`` steps, and staggered over the worlds: a learner meets as many ends
+    per step as in our env.
     """
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+    render_mode = None
 
     def __init__(self, num_envs: int, n_obs: int, n_actions: int, episode_steps: int) -> None:
         self.num_envs = num_envs
-        self.render_mode = None
-        self.episode_steps = episode_steps
         self.single_observation_space = gym.spaces.Box(-10.0, 10.0, (n_obs,), np.float32)
         self.single_action_space = gym.spaces.Box(-1.0, 1.0, (n_actions,), np.float32)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -40,30 +33,22 @@ class ZeroCostEnv(VectorEnv[Any, Any, Any]):
         rng = np.random.default_rng(0)
         self._obs = rng.standard_normal((_POOL, num_envs, n_obs)).astype(np.float32)
         self._reward = rng.standard_normal((_POOL, num_envs))
-        self._age = np.zeros(num_envs, np.int64)
-        self._clock = 0
+        self._episode_steps = episode_steps
+        self._age = np.arange(num_envs) * episode_steps // num_envs
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begin; the worlds' ages are spread over an episode's length."""
-        self._age = np.arange(self.num_envs) * self.episode_steps // self.num_envs
-        self._clock = 0
+    def reset(self, **_: Any) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """The first observations of the pool."""
         return self._obs[0].copy(), {}
 
     def step(
         self, actions: NDArray[Any]
     ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """The next observations and rewards of the pool."""
-        self._clock = (self._clock + 1) % _POOL
         self._age += 1
-        obs, reward = self._obs[self._clock].copy(), self._reward[self._clock].copy()
-        ended = self._age >= self.episode_steps
-        infos: dict[str, Any] = {}
-        if ended.any():
-            self._age[ended] = 0
-            infos = report_ends(obs, ended, {})
-        return obs, reward, np.zeros(self.num_envs, bool), ended, infos
+        k = self._age[0] % _POOL
+        obs, ended = self._obs[k].copy(), self._age % self._episode_steps == 0
+        infos = report_ends(obs, ended, {}) if ended.any() else {}
+        return obs, self._reward[k].copy(), np.zeros(self.num_envs, bool), ended, infos
 
 
 def report_ends(obs: NDArray[np.float32], ended: NDArray[np.bool_], infos: dict[str, Any]) -> dict[str, Any]:
