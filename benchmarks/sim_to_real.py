@@ -67,6 +67,7 @@ GAITS: dict[str, dict[str, float]] = {
     "tuned": {},
 }
 """Gaits of CC as tuned for the robot, but for these numbers."""
+LOG_S = 12.0
 SEEN = ("slow", "medium")
 """Gaits on whose logs the robot is identified; the others are then new to it."""
 
@@ -186,13 +187,12 @@ def gap(options: argparse.Namespace) -> None:
         ]  # fmt: skip
         sets = [word for pair in words for word in ("--set", pair)]
         config = str(ROOT / "configs/hardware/sts3215.yaml")
-        command = ["run", "--config", config, "--time", f"{options.log_seconds:g}", "--targets", "1000,0"]
+        command = ["run", "--config", config, "--time", f"{LOG_S:g}", "--targets", "1000,0"]
         if hardware([*command, "--log", logs[name], *sets]):
             sys.exit(f"the gait {name} could not be logged")
-    found, numbers = folder / "mine.yaml", folder / "found.json"
-    seen = [logs[name] for name in SEEN]
+    found = folder / "mine.yaml"
     if hardware(
-        ["replay", *seen, "--robot", str(CHAIN), "--identify", str(found), "--no-plot", "--json", str(numbers)]
+        ["replay", *(logs[name] for name in SEEN), "--robot", str(CHAIN), "--identify", str(found), "--no-plot"]
     ):
         sys.exit("identification gave no robot")
     robots = {"nominal": CHAIN, "identified": found}
