@@ -65,13 +65,10 @@ class Scenarios:
     heading: FloatArray
     """(W,)."""
 
-    @property
-    def n_control_steps(self) -> int:
-        return math.ceil(SECONDS / self.spec.control_dt_s - 1e-9)
-
     def references(self) -> FloatArray:
         """(control steps, J) [rad], within the joint limit."""
-        phase = self.gait.frequency_rad_s * self.spec.control_dt_s * np.arange(self.n_control_steps)
+        n_steps = math.ceil(SECONDS / self.spec.control_dt_s - 1e-9)
+        phase = self.gait.frequency_rad_s * self.spec.control_dt_s * np.arange(n_steps)
         wave = serpenoid_reference(phase, self.gait.amplitude_rad, self.gait.phase_shift_rad, self.spec.n_joints)
         return np.clip(wave, -self.spec.joint_limit_rad, self.spec.joint_limit_rad)
 

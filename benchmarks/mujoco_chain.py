@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import mujoco
 import numpy as np
 
 from snake_gym.robot.spec import RobotSpec
@@ -19,12 +18,8 @@ from snake_gym.robot.spec import RobotSpec
 
 def build_xml(spec: RobotSpec, dt: float, integrator: str, friction: bool = True, pegs: Any = ()) -> str:
     """MJCF of the chain; integrator "implicitfast" or "RK4"."""
-    half, radius, mass, inertia = (
-        spec.links("link_half_length_m"),
-        spec.links("link_radius_m"),
-        spec.links("link_mass_kg"),
-        spec.inertia(),
-    )
+    half, radius = spec.links("link_half_length_m"), spec.links("link_radius_m")
+    mass, inertia = spec.links("link_mass_kg"), spec.inertia()
     root = spec.n_links // 2
 
     def inertial(i: int) -> str:
@@ -66,17 +61,3 @@ def build_xml(spec: RobotSpec, dt: float, integrator: str, friction: bool = True
       <worldbody>{discs}<body name="root"><joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 1 0"/>
       <joint type="hinge" axis="0 0 1"/>{inertial(root)}{chain(root + 1, 1)}{chain(root - 1, -1)}</body></worldbody>
       <actuator>{servos}{drag if friction else ""}</actuator></mujoco>"""
-
-
-class MujocoChain:
-    """One MuJoCo world of the robot, holding a servo reference (J,) [rad]."""
-
-    def __init__(self, spec: RobotSpec, dt: float, integrator: str, friction: bool, reference: np.ndarray) -> None:
-        self.model = mujoco.MjModel.from_xml_string(build_xml(spec, dt, integrator, friction))
-        self.data = mujoco.MjData(self.model)
-        # Servos in the order of our joints, whatever the order of the bodies in the tree.
-        self.data.ctrl[: spec.n_joints] = reference
-
-    def step(self, n: int) -> None:
-        """n steps inside MuJoCo."""
-        mujoco.mj_step(self.model, self.data, n)

@@ -17,7 +17,6 @@ https://github.com/apirrone/Open_Duck_Playground): armature 0.028 kg m2, damping
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import mujoco
 import numpy as np
@@ -28,70 +27,58 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 _STEP_S = 0.002
 _HELD_NMS_RAD = 1e4
 """Damping of a jammed joint [N m s/rad]: it creeps by less than a milliradian in a second."""
+# Numbers of the robot that no robot file tells; a gram of tape here, a tight bearing there.
+HEAVIER = 1.05
+"""Mass of the links over that of the robot file: cables, screws."""
+WHEEL_RADIUS_M, WHEEL_KG = 0.015, 0.005
+TRACK_M = 0.05
+"""Distance between the two wheels of a link."""
+GRIP = 0.5
+"""Coefficient of friction between wheel and floor."""
+ROLLING = 0.045
+"""Torque that turns an axle, per weight times wheel radius."""
+GAIN_NM_RAD, ARMATURE_KGM2, DRY_NM, PLAY_RAD = 17.8, 0.028, 0.052, 2.0 * 0.0087
+DAMPING_NMS_RAD, LIMP_DAMPING_NMS_RAD = 0.60, 0.05
+"""Generator effect of the motor that is on, and grease; grease alone."""
+STALL_NM, STALL_A, SUPPLY_OHM = 3.35, 2.7, 0.1
+TOP_RAD_S = 4.9
+"""Fastest profile that the servo's loop follows."""
 
 
-@dataclass(frozen=True)
-class Build:
-    """Numbers of the robot that no robot file tells; a gram of tape here, a tight bearing there."""
-
-    heavier: float = 1.05
-    """Mass of the links over that of the robot file: cables, screws."""
-    wheel_radius_m: float = 0.015
-    wheel_kg: float = 0.005
-    track_m: float = 0.05
-    """Distance between the two wheels of a link."""
-    grip: float = 0.5
-    """Coefficient of friction between wheel and floor."""
-    rolling: float = 0.045
-    """Torque that turns an axle, as a share of weight on the wheel times its radius."""
-    gain_nm_rad: float = 17.8
-    armature_kgm2: float = 0.028
-    damping_nms_rad: float = 0.60
-    """Generator effect of the motor that is on, and grease."""
-    limp_damping_nms_rad: float = 0.05
-    dry_nm: float = 0.052
-    play_rad: float = 2.0 * 0.0087
-    stall_nm: float = 3.35
-    stall_a: float = 2.7
-    supply_ohm: float = 0.1
-    top_rad_s: float = 4.9
-    """Fastest profile that the servo's loop follows."""
-
-
-def build_xml(spec: RobotSpec, build: Build) -> str:
+def build_xml(spec: RobotSpec) -> str:
     """Return the MJCF of the robot: links on wheels along x, the tail first; servo and slack hinge in every joint."""
-    half, mass = spec.links("link_half_length_m"), build.heavier * spec.links("link_mass_kg")
+    half, mass = spec.links("link_half_length_m"), HEAVIER * spec.links("link_mass_kg")
     radius = 0.9 * spec.links("link_radius_m")
     stop = spec.joints("joint_stop_rad")
-    wheel, height = build.wheel_radius_m, 0.02
+    wheel, height = WHEEL_RADIUS_M, 0.02
 
     def body(i: int) -> str:
-        side = 0.5 * build.track_m
-        own = mass[i] - 2.0 * build.wheel_kg
+        side = 0.5 * TRACK_M
+        own = mass[i] - 2.0 * WHEEL_KG
         length, width = 2.0 * half[i], 2.0 * radius[i]
         across = own * (width**2 + width**2) / 12.0
         upright = own * (length**2 + width**2) / 12.0
         text = f'<inertial pos="0 0 0" mass="{own}" diaginertia="{across} {upright} {upright}"/>'
         text += f'<geom class="link" fromto="{-half[i]} 0 0 {half[i]} 0 0" size="{radius[i]}"/>'
-        axle = build.rolling * 0.5 * mass[i] * 9.81 * wheel
+        axle = ROLLING * 0.5 * mass[i] * 9.81 * wheel
         for sign in (-1.0, 1.0):
             text += (
                 f'<body pos="0 {sign * side} {wheel - height}"><joint axis="0 1 0" frictionloss="{axle}"/>'
-                f'<geom class="wheel" size="{wheel}" mass="{build.wheel_kg}"/></body>'
+                f'<geom class="wheel" size="{wheel}" mass="{WHEEL_KG}"/></body>'
             )
         if i + 1 < spec.n_links:
-            lash = 0.5 * build.play_rad
+            lash = 0.5 * PLAY_RAD
             place = f'axis="0 0 -1" pos="{-half[i + 1]} 0 0" limited="true"'
             text += (
                 f'<body name="link{i + 1}" pos="{half[i] + half[i + 1]} 0 0">'
-                f'<joint name="servo{i}" {place} range="{-stop[i]} {stop[i]}" armature="{build.armature_kgm2}" '
-                f'frictionloss="{build.dry_nm}" damping="{build.damping_nms_rad}"/>'
+                f'<joint name="servo{i}" {place} range="{-stop[i]} {stop[i]}" armature="{ARMATURE_KGM2}" '
+                f'frictionloss="{DRY_NM}" damping="{DAMPING_NMS_RAD}"/>'
                 f'<joint name="slack{i}" {place} range="{-lash} {lash}" damping="0.01" armature="0.0005"/>'
                 f"{body(i + 1)}</body>"
             )
         return text
 
-    servos = "".join(f'<position joint="servo{j}" kp="{build.gain_nm_rad}"/>' for j in range(spec.n_joints))
+    servos = "".join(f'<position joint="servo{j}" kp="{GAIN_NM_RAD}"/>' for j in range(spec.n_joints))
     apart = "".join(
         f'<exclude body1="link{i}" body2="link{k}"/>' for i in range(spec.n_links)
         for k in range(i + 1, min(i + 3, spec.n_links))
@@ -99,7 +86,7 @@ def build_xml(spec: RobotSpec, build: Build) -> str:
     return f"""<mujoco><compiler angle="radian" autolimits="true"/>
       <option timestep="{_STEP_S}" integrator="implicitfast" cone="elliptic" impratio="10"/>
       <default><default class="link"><geom type="capsule" contype="2" conaffinity="2" condim="1" mass="0"/></default>
-      <default class="wheel"><geom type="sphere" contype="1" conaffinity="4" friction="{build.grip} 0 0"
+      <default class="wheel"><geom type="sphere" contype="1" conaffinity="4" friction="{GRIP} 0 0"
         condim="3" priority="1"/></default>
       </default>
       <worldbody><geom type="plane" size="100 100 1" contype="4" conaffinity="1"/>
@@ -123,17 +110,15 @@ class MujocoRobot:
         joint_angle: FloatArray | None = None,
         head_angle: float = 0.0,
         head_xy: tuple[float, float] = (0.0, 0.0),
-        build: Build | None = None,
     ) -> None:
-        self.spec, self.build = spec, build or Build()
-        self.model = mujoco.MjModel.from_xml_string(build_xml(spec, self.build))
+        self.spec = spec
+        self.model = mujoco.MjModel.from_xml_string(build_xml(spec))
         self.data = mujoco.MjData(self.model)
         joints = [self.model.joint(f"servo{j}") for j in range(spec.n_joints)]
         self._at = np.array([one.qposadr[0] for one in joints])
         self._dof = np.array([one.dofadr[0] for one in joints])
         self._slack = np.array([self.model.joint(f"slack{j}").qposadr[0] for j in range(spec.n_joints)])
         self._head = self.model.body(f"link{spec.n_links - 1}").id
-        self._volts = 1.0
         self._on = np.ones(spec.n_joints, dtype=bool)
         self._jammed = np.zeros(spec.n_joints, dtype=bool)
         self.blocked = np.zeros(spec.n_joints, dtype=bool)
@@ -156,19 +141,19 @@ class MujocoRobot:
         """Let ``dt_s`` [s] pass under constant commands, see ``ServoPlant``."""
         n_steps = int((self._left_s + dt_s) / _STEP_S + 1e-6)
         self._left_s += dt_s - n_steps * _STEP_S
-        build, model, data = self.build, self.model, self.data
-        way = np.minimum(speed_limit_rad_s, build.top_rad_s) * dt_s
+        model, data = self.model, self.data
+        way = np.minimum(speed_limit_rad_s, TOP_RAD_S) * dt_s
         self._reference = np.where(
             enabled, self._reference + np.clip(target_rad - self._reference, -way, way), data.qpos[self._at]
         )
         if (enabled != self._on).any():
             self._on = enabled.copy()
-            model.actuator_gainprm[:, 0] = np.where(enabled, build.gain_nm_rad, 0.0)
+            model.actuator_gainprm[:, 0] = np.where(enabled, GAIN_NM_RAD, 0.0)
             model.actuator_biasprm[:, 1] = -model.actuator_gainprm[:, 0]
             self._set_damping()
         # The motors' currents pull the voltage down that drives them.
-        self._volts = 1.0 - build.supply_ohm * build.stall_a * float((self.load() ** 2).sum()) / 12.0
-        most = np.maximum(torque_limit, 1e-6) * build.stall_nm * max(self._volts, 0.0)
+        volts = 1.0 - SUPPLY_OHM * STALL_A * float((self.load() ** 2).sum()) / 12.0
+        most = np.maximum(torque_limit, 1e-6) * STALL_NM * max(volts, 0.0)
         model.actuator_forcelimited[:] = True
         model.actuator_forcerange[:] = np.stack([-most, most], axis=1)
         data.ctrl[:] = self._reference
@@ -185,7 +170,7 @@ class MujocoRobot:
 
     def load(self) -> FloatArray:
         """Return motor torques (J,) as shares of the stall torque."""
-        return np.array(self.data.actuator_force) / self.build.stall_nm
+        return np.array(self.data.actuator_force) / STALL_NM
 
     def head_pose(self) -> tuple[float, float, float]:
         """Return place [m] and direction [rad] of the head link."""
@@ -199,8 +184,7 @@ class MujocoRobot:
         self._set_damping()
 
     def _set_damping(self) -> None:
-        build = self.build
-        damping = np.where(self._on, build.damping_nms_rad, build.limp_damping_nms_rad)
+        damping = np.where(self._on, DAMPING_NMS_RAD, LIMP_DAMPING_NMS_RAD)
         self.model.dof_damping[self._dof] = np.where(self._jammed, _HELD_NMS_RAD, damping)
 
     def bend(self, joint_angle: FloatArray) -> None:

@@ -43,7 +43,6 @@ import json
 import math
 import operator
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -115,7 +114,6 @@ class Episode:
     contacts: float
     """Mean number of touching contacts."""
     largest_energy_j: float
-    wall_s: float
     stood: float = 0.0
 
     def broken(self) -> list[str]:
@@ -181,12 +179,12 @@ class Watch:
         self.contacts += state.n_contacts
         self._samples += 1
 
-    def result(self, world: int, seed: int, wall_s: float) -> Episode:
+    def result(self, world: int, seed: int) -> Episode:
         scale, spec = max(1e-3, float(self.largest[world])), self.robot.spec
         return Episode(
             seed, world, spec.contact.model, bool(self.finite[world]), float(self.penetration[world]),
             bool(self.outside[world]), float(self.excess[world]) / scale, float(self.coasting[world]) / scale,
-            float(self.gap[world]), float(self.contacts[world]) / self._samples, float(self.largest[world]), wall_s,
+            float(self.gap[world]), float(self.contacts[world]) / self._samples, float(self.largest[world]),
             float(self.robot.state.stood_still[world] / (self._samples * spec.n_substeps)),
         )  # fmt: skip
 
@@ -272,7 +270,6 @@ def run_group(
     seed: int, seconds: float = 60.0, models: Collection[ContactModel] = ("rigid", "stiff"), dt_s: float | None = None
 ) -> list[Episode]:
     """The worlds of one robot; ``dt_s``: its step, None: a random one."""
-    begun = time.perf_counter()
     rng = np.random.default_rng(seed)
     worlds = make_worlds(rng, seed, models, dt_s, seconds)
     watch = Watch(worlds.robot, worlds.yards)
@@ -284,8 +281,7 @@ def run_group(
         if not read or not watch.finite.all():
             watch.finite &= read
             break
-    wall = (time.perf_counter() - begun) / WORLDS
-    return [watch.result(world, seed, wall) for world in range(WORLDS)]
+    return [watch.result(world, seed) for world in range(WORLDS)]
 
 
 @dataclass(frozen=True)
@@ -332,7 +328,7 @@ def row(episodes: list[Episode], model: str) -> dict[str, Any]:
     mine = [episode for episode in episodes if episode.model == model]
     worst = {name: max(mine, key=operator.attrgetter(name)) for name in ("penetration", "energy", "coasting", "gap")}
     return {
-        "model": model, "worlds": len(mine), "seconds_per_world": float(np.mean([e.wall_s for e in mine])),
+        "model": model, "worlds": len(mine),
         "broken": dict(Counter(name for e in mine for name in e.broken())),
         **{name: getattr(episode, name) for name, episode in worst.items()},
         "stood": float(np.mean([e.stood for e in mine])), "stood_worst": max(e.stood for e in mine),

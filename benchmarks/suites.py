@@ -22,9 +22,8 @@ import json
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -67,13 +66,6 @@ FOLDED = "folded_share"
 FEWEST = 10
 """Fewest episodes of any group, such as those with one joint's fault, of a table by such groups."""
 HEADS = ("success", "kept", "folded [% of steps]", "energy [J/m]")
-
-
-class Suite(NamedTuple):
-    """Rows of a suite, and what was played."""
-
-    about: dict[str, Any]
-    results: list[Episodes]
 
 
 def random_policy(env: SnakeVectorEnv) -> Policy:
@@ -188,7 +180,6 @@ def fits(policy: TrainedPolicy, scenarios: Scenarios) -> bool:
     return build(find_task(policy.env_id), policy.env_config).load_robot().name == scenarios.spec.name
 
 
-@cache
 def train(name: str, n_seeds: int) -> Path:
     """Return the folder of the runs of a recipe, of ``n_seeds`` seeds; those that are finished are kept."""
     (file, *settings), folder = LEARNED["recipes"][name], Path("runs", "recipes", name)
@@ -224,8 +215,8 @@ def rows_text(about: Mapping[str, Any], results: Sequence[Episodes]) -> str:
     return buffer.getvalue()
 
 
-def read_suite(path: Path) -> Suite:
-    """Return what ``rows_text`` wrote."""
+def read_suite(path: Path) -> tuple[dict[str, Any], list[Episodes]]:
+    """Return what ``rows_text`` wrote: about the suite, and its rows."""
     comment, *lines = path.read_text(encoding="utf-8").splitlines()
     about = json.loads(comment.removeprefix("# "))
     rows = list(csv.DictReader(lines))
@@ -246,7 +237,7 @@ def read_suite(path: Path) -> Suite:
             own["is_success"] = own["is_success"] > 0.5
             played.append(Episodes(name, kind, {**shared, **own}, np.zeros(0), nothing, "", about["score"]))
         results.append(join_plays(played))
-    return Suite(about, results)
+    return about, results
 
 
 def page() -> str:

@@ -30,16 +30,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from mujoco_chain import MujocoChain
+from mujoco_chain import build_xml
 
 from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.robot.presets import RESILIENT_SERVO
-from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 
@@ -48,15 +48,6 @@ def time_rate(run: Callable[[], None], count: int) -> float:
     start = time.perf_counter()
     run()
     return count / (time.perf_counter() - start)
-
-
-def crawling_robot(spec: RobotSpec, n_worlds: int, n_threads: int) -> tuple[SimulatedRobot, np.ndarray]:
-    """A robot bent like a wave and servo references that keep it moving."""
-    robot = SimulatedRobot(spec, n_worlds, n_threads)
-    rng = np.random.default_rng(0)
-    wave = 0.35 * np.sin(0.5 * np.arange(spec.n_joints) + rng.uniform(0, 6.28, (n_worlds, 1)))
-    robot.set_shape(wave, np.zeros(n_worlds), np.zeros((n_worlds, 2)))
-    return robot, -wave
 
 
 def measure_physics(integrator: str, links: int, threads: int, friction: bool, rounds: int, seconds: float) -> None:
@@ -69,23 +60,26 @@ def measure_physics(integrator: str, links: int, threads: int, friction: bool, r
     spec = dataclasses.replace(
         RESILIENT_SERVO, n_links=links, sim_dt_s=dt, control_dt_s=per_call * dt, integrator=ours_integrator
     )
-    robot, reference = crawling_robot(spec, worlds, threads)
-    chain = MujocoChain(spec, dt, mujoco_integrator, friction, reference[0])
-    sign = 1.0
+    robot = SimulatedRobot(spec, worlds, threads)
+    phase = np.random.default_rng(0).uniform(0, 6.28, (worlds, 1))
+    wave = 0.35 * np.sin(0.5 * np.arange(spec.n_joints) + phase)
+    robot.set_shape(wave, np.zeros(worlds), np.zeros((worlds, 2)))
+    model = mujoco.MjModel.from_xml_string(build_xml(spec, dt, mujoco_integrator, friction))
+    data = mujoco.MjData(model)
+    data.ctrl[: spec.n_joints] = -wave[0]
 
     def ours() -> None:
-        nonlocal sign
-        for _ in range(calls):
-            robot.step(sign * reference, None, per_call)
-            sign = -sign
+        for i in range(calls):
+            robot.step(wave if i % 2 else -wave, None, per_call)
 
-    calls = 1
+    calls = 2
     ours()
-    calls = max(1, int(seconds * time_rate(ours, 1)))
-    chain.step(100)
-    steps = max(100, int(seconds * time_rate(lambda: chain.step(2000), 2000)))
+    calls = max(2, int(seconds * time_rate(ours, calls)))
+    mujoco.mj_step(model, data, 100)
+    steps = max(100, int(seconds * time_rate(lambda: mujoco.mj_step(model, data, 2000), 2000)))
     pairs = [
-        (time_rate(ours, calls * worlds * per_call), time_rate(lambda: chain.step(steps), steps)) for _ in range(rounds)
+        (time_rate(ours, calls * worlds * per_call), time_rate(lambda: mujoco.mj_step(model, data, steps), steps))
+        for _ in range(rounds)
     ]
     case = f"substeps_{integrator}" + ("" if friction else "_frictionless")
     report(case, links, worlds, threads, pairs)

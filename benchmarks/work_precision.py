@@ -1,6 +1,6 @@
 """What a simulated second costs at a given error, ours beside MuJoCo, each at its best step; everything in one run.
 
-    python benchmarks/work_precision.py [--json FILE] [--picture FILE] [--quick]
+    python benchmarks/work_precision.py [--picture FILE] [--links 10 28 64]
 
 ``resilient_servo`` with 10, 28 and 64 links crawls for 6 s with a new servo reference every 0.2 s, bare and among 20
 pegs. The gaits: "gentle" (30 degrees, 60 deg/s), and "fast" (34 degrees, 100 deg/s: each new reference takes the servos
@@ -19,7 +19,6 @@ method is done at the second step in turn within the smallest error. Half an hou
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -143,7 +142,7 @@ def centre_of_mass(model: Any, data: Any) -> FloatArray:
     return np.array(data.subtree_com[0, :2])
 
 
-def measure_case(case: Case, quick: bool) -> list[Row]:
+def measure_case(case: Case) -> list[Row]:
     """One row for each method and step."""
     scene = Scene(case)
     methods: dict[str, Callable[[int], tuple[FloatArray, float]]] = {
@@ -159,8 +158,7 @@ def measure_case(case: Case, quick: bool) -> list[Row]:
         way = np.linalg.norm(np.diff(end, axis=0), axis=-1).sum(axis=0)
         n_kept = 0
         # Ours refuses steps beyond 10 ms among obstacles.
-        steps = [n for n in STEPS[name] if n >= 20 or not case.pegs]
-        for n in steps[: 4 if quick else None]:
+        for n in (n for n in STEPS[name] if n >= 20 or not case.pegs):
             track, cost = run(n)
             error = float(np.median(np.linalg.norm(track[-1] - end[-1], axis=-1) / way))
             error = error if math.isfinite(error) else math.inf
@@ -226,16 +224,12 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the diagram")
     parser.add_argument("--links", type=int, nargs="+", default=(10, 28, 64), metavar="N", help="cases to measure")
-    parser.add_argument("--quick", action="store_true", help="the longest four steps of each method only")
     args = parser.parse_args()
     Scene(CASES[0]).run_ours(20)  # compiles
-    rows = [row for case in CASES if case.links in args.links for row in measure_case(case, args.quick)]
+    rows = [row for case in CASES if case.links in args.links for row in measure_case(case)]
     print(table(rows))
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
     if args.picture:
         draw(rows, args.picture)
     return 0

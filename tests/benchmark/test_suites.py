@@ -80,9 +80,9 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
         "policies": {"cc": "classical", "ppo": "learned"}, "trainings": {"ppo": ["seed_0"]},
     }  # fmt: skip
     (tmp_path / "x.csv").write_text(suites.rows_text(about, results))
-    read = suites.read_suite(tmp_path / "x.csv")
-    assert read.about == about
-    for one, other in zip(results, read.results, strict=True):
+    read_about, read = suites.read_suite(tmp_path / "x.csv")
+    assert read_about == about
+    for one, other in zip(results, read, strict=True):
         assert one.name == "cc" or np.isnan(other.columns["folded_share"]).all()
         assert all(
             other.columns[key].tolist() == one.columns[key].tolist() for key in one.columns if key != "folded_share"
