@@ -27,7 +27,7 @@ from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BodySample, BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard.messages import receive, send
+from snake_gym.hardware.guard.guard import receive, send
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.guard.torque_switch import switch_off_port
 from snake_gym.robot.spec import FloatArray
@@ -46,7 +46,7 @@ SILENCE_S = 1.0
 """Time without a call after which the guard of a ``GuardedBus`` switches off [s]."""
 
 
-GUARD: tuple[str, ...] = ("snake_gym.hardware.guard.process",)
+GUARD: tuple[str, ...] = ("snake_gym.hardware.guard.guard",)
 """Module of the guard process; tests put one before it."""
 
 
@@ -70,7 +70,7 @@ class GuardClient:
         stop: emergency stop that the guard obeys.
         what: activity, in a word.
         heartbeat: serial device of the board on the servos' supply; None: there is none.
-        settings: of the guard; see ``process.main``.
+        settings: of the guard; see ``guard.main``.
     """
 
     def __init__(

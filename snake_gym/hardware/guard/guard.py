@@ -1,39 +1,83 @@
-"""Guard: the owner of the port switches the torque off, whatever happens to the process that moves the servos.
+"""Guard process: it owns the port, so that torque goes off whatever happens to the process that moves the servos.
 
-Torque goes off when
+    python -m snake_gym.hardware.guard.guard FD          (started by ``client``, never by hand)
+
+It serves one run (``RunGuard``: bus cycles) or one ``wiggle`` or ``calibrate`` (``BenchGuard``: single bus calls).
+Torque goes off, also during bring-up, when
 
 * the other process has shut its side of the socket or died, even by SIGKILL: the kernel then closes the socket;
 * it says nothing for too long: it hangs;
 * the emergency stop is tripped, a servo exceeds a limit, too many joints are lost, or the port stays away;
 * the guard is ended by a signal (SIGTERM, SIGINT, SIGHUP).
 
-The same holds during bring-up. If a servo or the port is away when the torque has to go off, the guard keeps trying,
-even after the other process has ended.
+If a servo or the port is away then, the guard keeps trying, even after the other process has ended. If the guard itself
+is killed or hangs, the other process ends it, takes the port and switches the torque off (``client``). If both are
+killed, ``estop`` does that, or a watchdog on the supply.
+
+Messages are lists in JSON on a private pair of Unix sockets, with times of the machine's monotonic clock. The first one
+holds the guard's settings. Then, to the guard:
+
+* ``command``: the time when it was given [s], and joint references (J,) [rad];
+* ``call``: a number, name and arguments of a bus call; the guard sends an ``answer`` with the number to each.
+
+From the guard:
+
+* ``sample``: a ``BodySample``; ``answer``: number and result of a call;
+* ``stop``: the reason; ``news``: a line; ``alive``, while there is nothing else to say;
+* ``farewell``: torque is off in all servos, and the guard ends.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
+import json
 import math
+import os
 import select
+import signal
 import socket
 import sys
 from types import FrameType
 from typing import Any
 
-from snake_gym.hardware.bus.bus import Bus
+from snake_gym.config import build, to_dict
+from snake_gym.hardware.bus.bus import Bus, BusPort
+from snake_gym.hardware.bus.transport import PortGone
+from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BringUpError
-from snake_gym.hardware.guard.messages import receive, send
+from snake_gym.hardware.guard.checks import SafetyLimits
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
+from snake_gym.hardware.guard.heartbeat import Heartbeat
+from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.guard.torque_switch import TorqueSwitch
 
 FAREWELL_S, PORT_FAREWELL_S = 5.0, 30.0
 """Longest times for which a guard that is no longer needed tries to switch the torque off [s]: while the port is there,
 so that a dead servo does not block the next run, and while it is gone."""
-_RETRY_S = 0.02
+_LOOK_S = 0.02
+"""Time between signs of life, and between looks at the stop [s]."""
+_ANSWER_SHARE = 0.2
+"""Longest wait for the command that answers a sample, as a share of the period."""
 _MOST = 100
 """Most messages taken in a row: a flood must not delay the cycles."""
-_BEAT_S = 0.02
-"""Time between heartbeats while there are no samples [s]."""
+_LARGEST = 1 << 17
+
+
+def send(link: socket.socket, *message: Any) -> None:
+    """Send a message. Raises BlockingIOError: the other process is busy with earlier ones; OSError: it is gone."""
+    link.send(json.dumps(to_dict(message)).encode(), socket.MSG_DONTWAIT)
+
+
+def receive(link: socket.socket) -> list[Any] | None:
+    """Return the next message, or None if the other process is gone. Arrays arrive as lists, IDs in a dict as text."""
+    for _ in range(2):
+        try:
+            data = link.recv(_LARGEST)
+            return list(json.loads(data)) if data else None
+        except OSError:  # it left with messages unread: its own can still be read
+            continue
+    return None
 
 
 class Guard:
@@ -49,13 +93,15 @@ class Guard:
 
     def start(self) -> None:
         """Bring the servos up. Raises BringUpError."""
+        raise NotImplementedError
 
     def patience_s(self) -> float:
         """Return the time to wait for a message now [s]."""
         raise NotImplementedError
 
-    def take(self, kind: str, *content: Any) -> None:
-        """Take a message."""
+    def take(self, *content: Any) -> None:
+        """Take a message's content."""
+        raise NotImplementedError
 
     def turn(self) -> bool:
         """Do what is due after the messages. Return False once the guard is not needed any more."""
@@ -88,7 +134,7 @@ class Guard:
     def beat(self) -> None:
         """Say that the guard lives, if it has not just been said."""
         now = self._clock.now()
-        if now - self._beat_s >= _BEAT_S:
+        if now - self._beat_s >= _LOOK_S:
             self._beat_s = now
             self.send("alive")
 
@@ -113,7 +159,7 @@ class Guard:
             message = receive(self._link)
             if message is None:
                 return False
-            self.take(*message)
+            self.take(*message[1:])
             wait_s = 0.0
         return True
 
@@ -128,7 +174,7 @@ class Guard:
                 if self._clock.now() - begun_s > (PORT_FAREWELL_S if torque.port_gone else FAREWELL_S):
                     break
                 self.beat()
-                self._clock.sleep(_RETRY_S)
+                self._clock.sleep(_LOOK_S)
                 torque.look()
         finally:
             self._bus.close()
@@ -139,3 +185,136 @@ class Guard:
                 print("guard: torque may still be on: use the hardware stop", file=sys.stderr)
         else:
             self.send("farewell")
+
+
+class RunGuard(Guard):
+    """Guard of a run: it runs the bus cycles, sends each sample, and takes commands."""
+
+    def __init__(self, link: socket.socket, body: ServoBody) -> None:
+        super().__init__(link, body.bus, body.torque)
+        self._body = body
+
+    def start(self) -> None:
+        self._body.start(self.look)
+
+    def patience_s(self) -> float:
+        left_s = self._body.next_cycle_s - self._clock.now()
+        return max(0.0, min(_ANSWER_SHARE * self._body.period_s, left_s - self._body.sending_s))
+
+    def take(self, *content: Any) -> None:
+        stamp_s, reference = content
+        if self._clock.now() - stamp_s <= self._body.limits.command_timeout_s:  # else it is not followed
+            self._body.command(reference)
+
+    def turn(self) -> bool:
+        body = self._body
+        # After a long pause of this process the goal is stale: the cycle then finds that commands are late.
+        if self._clock.now() - body.next_cycle_s < body.limits.command_timeout_s:
+            body.send_goal()
+        self._clock.sleep(body.next_cycle_s - self._clock.now())
+        body.cycle()
+        self.tell_news()
+        self.send("sample", body.sample())
+        return body.stop_reason is None or body.torque_off_pending
+
+
+class BenchGuard(Guard):
+    """Guard of single bus calls. After a stop, one that gives torque is refused.
+
+    Args:
+        silence_s: time without a call, if only ``beat``, after which the other process hangs [s].
+    """
+
+    def __init__(self, link: socket.socket, bus: Bus, torque: TorqueSwitch, silence_s: float) -> None:
+        super().__init__(link, bus, torque)
+        self._silence_s = silence_s
+        self._heard_s = self._clock.now()
+
+    def start(self) -> None:
+        self._torque.check_stop()
+
+    def patience_s(self) -> float:
+        return _LOOK_S
+
+    def take(self, *content: Any) -> None:
+        self.beat()
+        self._mind_silence()
+        number, *call = content
+        self.send("answer", number, self._call(*call))
+        self._heard_s = self._clock.now()
+
+    def turn(self) -> bool:
+        self._mind_silence()
+        self._torque.look()
+        self.tell_news()
+        self.beat()
+        return True
+
+    def _mind_silence(self) -> None:
+        """Stop if torque may be on and nothing was asked for too long: also before a call that comes after a pause."""
+        if self._torque.pending and self._clock.now() - self._heard_s > self._silence_s:
+            self._torque.halt(f"nothing was asked for {self._silence_s:g} s")
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        if name == "beat":
+            return True
+        moved: list[int] = []  # IDs of servos that may have torque after the call
+        if name == "write_targets" or (name == "torque" and arguments[1]):
+            moved = arguments[0]
+        elif name == "write_register" and arguments[1] == "torque_enable" and arguments[2]:
+            moved = [arguments[0]]
+        if moved and self._torque.stop_reason is not None:
+            return False
+        self._torque.expect_on(moved)
+        if name == "torque" and not moved:
+            return self._torque.off(arguments[0])
+        return getattr(self._bus, name)(*arguments)
+
+
+def take_priority(priority: int) -> str:
+    """Give this thread, and those that it starts, a real-time priority (1 to 99); 0 changes nothing. Return why it was
+    refused; empty if it was given.
+
+    Under the ordinary scheduler a cycle is occasionally tens of milliseconds late on a busy machine.
+    """
+    try:
+        if priority:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the guard process; its settings (``client.GuardClient``) come over the socket."""
+    link = socket.socket(fileno=int(arguments[0]))
+    settings: dict[str, Any] = (receive(link) or sys.exit(1))[0]
+    port = BusPort.of(settings["port"])
+    try:
+        bus, heartbeat = port.open(reopens=True), Heartbeat(settings["heartbeat"])
+    except PortGone as error:
+        send(link, "stop", str(error))
+        send(link, "farewell")
+        return 1
+    guard: Guard
+    stop, body = EmergencyStop(settings["latch"]), settings["body"]
+    if body is None:
+        names = {one: f"servo {one}" for one in settings["ids"]}
+        torque = TorqueSwitch(bus, names, stop, heartbeat, settings["what"])
+        guard = BenchGuard(link, bus, torque, settings["silence_s"])
+    else:
+        calibration, limits = build(Calibration, body.pop("calibration")), build(SafetyLimits, body.pop("limits"))
+        guard = RunGuard(link, ServoBody(bus, calibration, limits, **body, stop=stop, heartbeat=heartbeat))
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, guard.end)
+    refused = take_priority(settings["priority"])
+    if refused:
+        send(link, "news", f"no real-time priority for the guard ({refused}): cycles may be late")
+    gc.collect()
+    gc.freeze()  # a collection took 18 ms with the modules
+    guard.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -20,7 +20,7 @@ from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.cycle_time import shortest_period_s
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard.process import RunGuard
+from snake_gym.hardware.guard.guard import RunGuard
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.robot.connection import ConnectionConfig
 from tests.hardware.rig import QUICK
