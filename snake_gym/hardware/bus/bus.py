@@ -7,7 +7,6 @@ of servos or port: what fails is in the result.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -67,10 +66,6 @@ class Bus(Protocol):
     clock: Clock
     port: BusPort | None
     """Port that was opened for it; None: it is in memory."""
-
-    @property
-    def late(self) -> Counter[int]:
-        """Number of answers that came too late, by servo ID."""
 
     def ping(self, servo_id: int) -> ServoInfo | None:
         """Return model and firmware of the servo with this ID, or None if no servo answers."""

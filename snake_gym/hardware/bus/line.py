@@ -20,7 +20,7 @@ servo that answers just that by chance counts as silent, and is asked for a long
 from __future__ import annotations
 
 import statistics
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -71,8 +71,6 @@ class Line:
         latency_s: float | None = None,
         reopen: Callable[[], Transport] | None = None,
     ) -> None:
-        self.late: Counter[int] = Counter()
-        """Answers to an earlier request, rejected, by servo ID."""
         self.return_delay_s = RETURN_DELAY_S
         """Longest return delay of the servos asked next [s]."""
         self._baud, self._clock, self._latency_s, self._reopen = baud, clock, latency_s, reopen
@@ -238,7 +236,7 @@ class Line:
             answers.packets[servo_id] = packet
 
     def _reject(self, packets: list[Packet]) -> None:
-        """Count late answers among packets that answer nothing asked now."""
+        """Note which overdue answers are among packets that answer nothing asked now."""
         for packet in packets:
-            if packet != self._sent and self._overdue.pop((packet.id, len(packet.params)), None) is not None:
-                self.late[packet.id] += 1
+            if packet != self._sent:
+                self._overdue.pop((packet.id, len(packet.params)), None)

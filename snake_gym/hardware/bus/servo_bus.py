@@ -113,10 +113,6 @@ class ServoBus:
         self._misses: Counter[int] = Counter()
         self._next_probe_s: dict[int, float] = {}
 
-    @property
-    def late(self) -> Counter[int]:
-        return self.line.late
-
     def ping(self, servo_id: int) -> ServoInfo | None:
         for _ in range(_TWIN_READINGS):
             live = self.read_block([servo_id], *READING, twin_s=_TWIN_S)

@@ -14,14 +14,18 @@ from snake_gym.hardware.bus.bus import Bus, say_twins
 from snake_gym.hardware.bus.family import ServoError, family_of_model
 from snake_gym.hardware.calibration.calibration import Calibration, changes, faults, read_held
 from snake_gym.hardware.guard.body import BringUpError
-from snake_gym.hardware.guard.checks import HealthMonitor, SafetyLimits, ServoHealth, late_note
+from snake_gym.hardware.guard.checks import HealthMonitor, SafetyLimits, ServoHealth
 
 _RAMP_STEPS = 5
 PATIENCE_S = 0.5
-"""Time for which silent servos are asked again on the way up [s]: nothing hurries, and a busy computer misses answers.
-"""
+"""Time for which silent servos are asked again on the way up [s]."""
 _LOOK_S = 0.02
 """Time between two calls of ``look`` [s]."""
+
+_BEND_BACK = (
+    "bend it back by hand; where the robot does not look like that, calibrate again "
+    "(python -m snake_gym.hardware calibrate)"
+)
 
 Look = Callable[[], None]
 """Function called all the time during bring-up; it raises BringUpError to end it."""
@@ -74,43 +78,30 @@ def find_missing(bus: Bus, calibration: Calibration, n_allowed: int, look: Look)
     return missing
 
 
-def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLimits, joints: Sequence[int]) -> None:
-    """Raise BringUpError if a servo of ``joints`` (from 0) is silent, beyond a limit, or has a broken encoder."""
+def check_reading(
+    health: ServoHealth, outside: Mapping[int, str], calibration: Calibration, limits: SafetyLimits,
+    joints: Sequence[int],
+) -> None:  # fmt: skip
+    """Raise BringUpError if a servo of ``joints`` (from 0) is silent, beyond a limit, or has a broken encoder, or a
+    joint is ``outside`` its range (``beyond_range``): its servo takes the range to be elsewhere, and would drive it
+    there."""
     _, reason = HealthMonitor(limits, health.answered.size).check(health, 0.0)
-    if reason is not None:
-        raise BringUpError(reason)
+    wrong = [] if reason is None else [reason]
     for joint in joints:
         name = _name(calibration, joint)
         if not health.answered[joint]:
-            raise BringUpError(f"{name} answers a ping but no reading; look at the wiring")
-        if health.error[joint] & ServoError.ENCODER:
-            raise BringUpError(f"{name} says that its encoder is broken")
-
-
-def check_range(outside: Mapping[int, str], calibration: Calibration, joints: Sequence[int]) -> None:
-    """Raise BringUpError if one of ``joints`` (from 0) is ``outside`` its range: its servo takes the range to be
-    elsewhere, and would drive it there."""
-    advice = "bend it back by hand; where the robot does not look like that, calibrate again"
-    command = "python -m snake_gym.hardware calibrate"
-    wrong = [
-        f"{_name(calibration, joint)}: it {how}: {advice} ({command})"
-        for joint, how in outside.items()
-        if joint in joints
-    ]
+            wrong.append(f"{name} answers a ping but no reading; look at the wiring")
+        elif health.error[joint] & ServoError.ENCODER:
+            wrong.append(f"{name} says that its encoder is broken")
+        elif joint in outside:
+            wrong.append(f"{name}: it {outside[joint]}: {_BEND_BACK}")
     if wrong:
         raise BringUpError("\n".join(wrong))
 
 
-def let_follow(bus: Bus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
-    """Give the servo of ``joint`` (from 0), which was away, this share of its torque. Return True if it may have goals
-    again. Raises BringUpError: it is there and may not move."""
-    wrong = servo_faults(bus, calibration, joint)
-    if wrong is None:
-        return False
-    if wrong:
-        raise BringUpError("; ".join(wrong))
-    full = bus.family.full_count("torque_limit")
-    return bus.write_register(calibration.ids[joint], "torque_limit", round(full * torque_limit))
+def set_torque_limit(bus: Bus, servo_id: int, share: float) -> bool:
+    """Let a servo use this share of its stall torque. Return True if it is known to obey."""
+    return bus.write_register(servo_id, "torque_limit", round(share * bus.family.full_count("torque_limit")))
 
 
 def raise_torque(
@@ -125,22 +116,19 @@ def raise_torque(
     Raises BringUpError: a servo does not obey, or ``look``, called every 20 ms, ends it.
     """
     ids, steps, speeds = zip(*goals, strict=True)
-    full = bus.family.full_count("torque_limit")
     for part in range(_RAMP_STEPS):
-        share = torque_limit * (part + 1) / _RAMP_STEPS
         for servo_id in ids:
             look()
             give_up_s = bus.clock.now() + PATIENCE_S
-            while not bus.write_register(servo_id, "torque_limit", round(full * share)):
+            while not set_torque_limit(bus, servo_id, torque_limit * (part + 1) / _RAMP_STEPS):
                 look()
                 if bus.clock.now() > give_up_s:
-                    raise BringUpError(f"servo {servo_id} does not take a torque limit{late_note(bus.late.total())}")
+                    raise BringUpError(f"servo {servo_id} does not take a torque limit")
         if part == 0:  # the goal is the present position, and switches the torque on
             bus.write_targets(ids, steps, speeds)
-            on = bus.torque(ids, True)
-            if not all(on.values()):
-                silent = ", ".join(str(one) for one, known in on.items() if not known)
-                raise BringUpError(f"servos {silent} do not switch their torque on{late_note(bus.late.total())}")
+            silent = [str(one) for one, known in bus.torque(ids, True).items() if not known]
+            if silent:
+                raise BringUpError(f"servos {', '.join(silent)} do not switch their torque on")
         end_s = bus.clock.now() + ramp_time_s / _RAMP_STEPS
         while (left_s := end_s - bus.clock.now()) > 0.0:
             look()

@@ -44,23 +44,8 @@ _RETRY_S = 0.02
 """Time between two attempts to open the port and switch off [s]."""
 SILENCE_S = 1.0
 """Time without a call after which the guard of a ``GuardedBus`` switches off [s]."""
-
-
 GUARD: tuple[str, ...] = ("snake_gym.hardware.guard.guard",)
 """Module of the guard process; tests put one before it."""
-
-
-def start_guard(link: socket.socket) -> subprocess.Popen[bytes]:
-    """Start a guard that talks through ``link``, which is closed here.
-
-    It has its own session, since Ctrl-C is for this process. It may live longer, so it does not keep this one's output
-    open.
-    """
-    with link:
-        return subprocess.Popen(
-            [sys.executable, "-m", *GUARD, str(link.fileno())],
-            pass_fds=[link.fileno()], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
 
 
 class GuardClient:
@@ -124,7 +109,11 @@ class GuardClient:
         if self._process is not None and not _await_end(self._process, _FAREWELL_S):
             raise BringUpError(f"the last guard (process {self._process.pid}) still tries to switch the torque off")
         self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._process = start_guard(theirs)
+        with theirs:  # a session of its own, as Ctrl-C is for this process, and no hold on this one's output
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", *GUARD, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
         self._heard_s, self._has_ended = time.monotonic() + _BEGIN_S, False
         self.stop_reason = None
         self._send(self._settings)

@@ -26,11 +26,11 @@ from snake_gym.hardware.guard.body import BodySample, BringUpError, ServoReading
 from snake_gym.hardware.guard.bring_up import (
     PATIENCE_S,
     Look,
-    check_health,
-    check_range,
+    check_reading,
     find_missing,
-    let_follow,
     raise_torque,
+    servo_faults,
+    set_torque_limit,
 )
 from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits, beyond_range
 from snake_gym.hardware.guard.cycle_time import ADAPTER_S, READING_SHARE, too_short
@@ -74,8 +74,9 @@ class ServoBody:
         self._read = ServoReadings(calibration)
         self._cycle_s = self._line_free_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
-        self._gate: CommandGate | None = None
-        self._follows, self._clamped = np.zeros((2, n), bool)
+        self._gate = self._new_gate()
+        self._is_up = False
+        self._follows = np.zeros(n, bool)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
         self._gone_since_s: float | None = None
@@ -83,7 +84,6 @@ class ServoBody:
         """Time when the next cycle is due [s]."""
         self._owes_goal = False
         self._news = self.torque.news
-        self._faults: set[str] = set()
         self._refused: set[str] = set()
 
     @property
@@ -103,7 +103,7 @@ class ServoBody:
     def start(self, look: Look = lambda: None) -> BodySample:
         """Bring the robot up, if it is not, and return a sample. Raises BringUpError, with all torque off: a latched
         stop, a fault of a joint, or by ``look``, called at least every 20 ms or once a servo."""
-        if self._gate is None or self.stop_reason is not None:
+        if not self._is_up or self.stop_reason is not None:
             try:
                 self._bring_up(look)
             except BaseException:
@@ -147,10 +147,9 @@ class ServoBody:
 
     def sample(self) -> BodySample:
         """Return the newest sample, in fresh arrays."""
-        reference = self._read.angle.copy() if self._gate is None else self._gate.reference.copy()
         return BodySample(
-            self._read.angle.copy(), self._read.rate.copy(), self._read.stamp_s, self._cycle_s, reference,
-            self._clamped.copy(), self._monitor.lost.copy(), self._read.health,
+            self._read.angle.copy(), self._read.rate.copy(), self._read.stamp_s, self._cycle_s,
+            self._gate.reference.copy(), self._gate.clamped.copy(), self._monitor.lost.copy(), self._read.health,
         )  # fmt: skip
 
     def news(self) -> list[str]:
@@ -163,7 +162,7 @@ class ServoBody:
             if self.torque.pending:
                 self.torque.halt("closed")
         finally:
-            self._gate = None
+            self._is_up = False
             self.bus.close()
             self.torque.heartbeat.close()
 
@@ -200,10 +199,8 @@ class ServoBody:
         elif now - self._commanded_s > limits.command_timeout_s:
             halt(f"no command for {limits.command_timeout_s:g} s (safety.command_timeout_s)")
         else:
-            n_late = [self.bus.late[one] for one in self.calibration.ids]
-            news, reason = self._monitor.check(self._read.health, passed_s, n_late, late_s)
-            self._news += [line for line in news if line not in self._faults]
-            self._faults = set(self._read.health.faults)
+            news, reason = self._monitor.check(self._read.health, passed_s, late_s)
+            self._news += news
             for joint, place in self._beyond().items():
                 reason = reason or f"joint {joint + 1} {place}"
             if reason is not None:
@@ -225,33 +222,29 @@ class ServoBody:
 
     def _take_back(self, joint: int) -> bool:
         """Let a servo that was away follow again, from its joint's present angle and with this run's torque."""
-        try:
-            follows = let_follow(self.bus, self.calibration, joint, self.limits.torque_limit)
-        except BringUpError as error:
-            if str(error) not in self._refused:
-                self._refused.add(str(error))
-                self._news.append(f"{error}: it stays limp")
+        servo_id, wrong = self.calibration.ids[joint], servo_faults(self.bus, self.calibration, joint)
+        refused = "; ".join(wrong or ())
+        if refused and refused not in self._refused:
+            self._refused.add(refused)
+            self._news.append(f"{refused}: it stays limp")
+        if wrong != [] or not set_torque_limit(self.bus, servo_id, self.limits.torque_limit):
             return False
-        if follows and self._gate is not None:
-            servo_id = self.calibration.ids[joint]
-            self.torque.expect_on([servo_id])  # its place is the goal before the torque is on
-            self.bus.write_targets([servo_id], [round(self._read.steps[joint])], [self._speed[joint]])
-            if not self.bus.torque([servo_id], True)[servo_id]:
-                return False
-            self._gate.rest_at(joint, float(self._read.angle[joint]))
-            self._follows[joint] = True
-        return follows
+        self.torque.expect_on([servo_id])  # its place is the goal before the torque is on
+        self.bus.write_targets([servo_id], [round(self._read.steps[joint])], [self._speed[joint]])
+        if not self.bus.torque([servo_id], True)[servo_id]:
+            return False
+        self._gate.rest_at(joint, float(self._read.angle[joint]))
+        self._follows[joint] = True
+        return True
 
     def send_goal(self) -> None:
         """Send the goal that this cycle still owes, through the gate."""
         owes, self._owes_goal = self._owes_goal, False
-        if not owes or self._gate is None or self.stop_reason is not None:
+        if not owes or not self._is_up or self.stop_reason is not None:
             return
-        gated = self._gate.pass_on(self._wanted, self.period_s)
-        if gated.refused:
+        if not self._gate.pass_on(self._wanted, self.period_s):
             self._news.append("a reference that is no number was refused")
-        self._clamped = gated.clamped
-        steps, ids = self.calibration.steps(gated.reference, self._read.steps).tolist(), self.calibration.ids
+        steps, ids = self.calibration.steps(self._gate.reference, self._read.steps).tolist(), self.calibration.ids
         chosen = [(ids[joint], steps[joint], self._speed[joint]) for joint in np.flatnonzero(self._follows)]
         if chosen:
             ids, goals, speeds = zip(*chosen, strict=True)
@@ -287,13 +280,12 @@ class ServoBody:
             self._read.take(self.bus.read_block(ids, *READING))
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
-        check_health(self._read.health, self.calibration, self.limits, present)
-        check_range(self._beyond(), self.calibration, present)
+        check_reading(self._read.health, self._beyond(), self.calibration, self.limits, present)
         torque.expect_on(ids[joint] for joint in present)
         steps = self._read.steps.astype(int)
         goals = [(ids[joint], int(steps[joint]), self._speed[joint]) for joint in present]
         raise_torque(self.bus, goals, self.limits.torque_limit, self.limits.ramp_time_s, asked)
-        self._gate = self._new_gate()
+        self._gate, self._is_up = self._new_gate(), True
         self._wanted = self._read.angle.copy()
         self._follows = np.isin(np.arange(self.n_joints), present)
         self._refused, torque.stop_reason, self._gone_since_s = set(), None, None
