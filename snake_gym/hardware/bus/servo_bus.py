@@ -1,6 +1,6 @@
 """Bus of servos with Feetech's packets.
 
-Exceptions are raised only for wrong arguments, before the first byte is sent.
+Exceptions are raised only for wrong values, before the first byte is sent.
 
 - Reading asks all servos in one sync read. Servos that did not answer are asked again as long as the deadline leaves
   time. One that has been silent several times is left out and asked by itself now and then: a dead servo costs neither
@@ -33,7 +33,6 @@ from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.line import LEAST_WAIT_S, RETURN_DELAY_S, Answers, Line
 from snake_gym.hardware.bus.protocol import (
     BROADCAST_ID,
-    MAX_ID,
     MAX_PARAMS,
     OVERHEAD_BYTES,
     read,
@@ -134,7 +133,6 @@ class ServoBus:
         self, ids: Sequence[int], *names: str, deadline_s: float | None = None, twin_s: float = 0.0
     ) -> BlockRead:
         """As ``Bus.read_block``; ``twin_s``: see ``Line.ask``."""
-        _check_ids(ids)
         registers = self.family.cover(names)
         span = registers[0].address, registers[-1].end - registers[0].address
         stamp_s = self.clock.now()
@@ -166,7 +164,6 @@ class ServoBus:
         return found
 
     def write_targets(self, ids: Sequence[int], position_steps: Sequence[int], speed: int | Sequence[int] = 0) -> bool:
-        _check_ids(ids)
         speeds = [speed] * len(ids) if isinstance(speed, int) else speed
         registers = self.family.cover(GOAL)
         blocks = []
@@ -177,7 +174,6 @@ class ServoBus:
         return self._send_all(registers[0].address, blocks)
 
     def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool:
-        _check_ids([servo_id])
         target, data = self.family.register(name), self.family.encode(name, value)
         for _ in range(1 + self.retries):
             # As a sync write to one: a servo acknowledges a plain write whether asked to or not.
@@ -194,7 +190,6 @@ class ServoBus:
         return False
 
     def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]:
-        _check_ids(ids)
         name, value = "torque_enable", int(on)
         target, data = self.family.register(name), self.family.encode(name, value)
         known: dict[int, bool] = dict.fromkeys(ids, False)
@@ -272,8 +267,3 @@ class ServoBus:
         due = [servo_id for servo_id in silent if now >= self._next_probe_s.get(servo_id, now)][:1]
         self._next_probe_s.update(dict.fromkeys(due, now + _PROBE_INTERVAL_S))
         return [servo_id for servo_id in ids if servo_id not in silent], due
-
-
-def _check_ids(ids: Sequence[int]) -> None:
-    if len(set(ids)) != len(ids) or not all(0 <= servo_id <= MAX_ID for servo_id in ids):
-        raise ValueError(f"servo ids are {list(ids)}; expected each once, 0 to {MAX_ID}")
