@@ -22,7 +22,6 @@ from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.bus import BlockRead, BusPort, ServoInfo
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import ServoError
-from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BodySample, BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
@@ -187,15 +186,11 @@ class GuardClient:
             time.sleep(_RETRY_S)
 
     def _try_off(self) -> str:
-        """Switch the torque off in all servos. Return why that is not confirmed, or an empty string."""
-        try:
-            left = switch_off_port(self._port, self._ids)
-        except PortGone as error:
-            return str(error)
-        self.torque_off_pending = bool(left)
-        if not left:
+        why = switch_off_port(self._port, self._ids)
+        self.torque_off_pending = bool(why)
+        if not why:
             self._stop.release()
-        return f"servos {', '.join(map(str, left))} do not answer" if left else ""
+        return why
 
 
 def _await_end(process: subprocess.Popen[bytes], wait_s: float = 0.0) -> bool:

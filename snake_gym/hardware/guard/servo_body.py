@@ -87,10 +87,6 @@ class ServoBody:
         self._refused: set[str] = set()
 
     @property
-    def port_gone(self) -> bool:
-        return self._gone_since_s is not None
-
-    @property
     def stop_reason(self) -> str | None:
         """Reason why the torque is off; None: it is on, or the robot has not been started."""
         return self.torque.stop_reason
@@ -134,14 +130,13 @@ class ServoBody:
         self.torque.look()
         now = self.clock.now()
         passed_s = now - self._cycle_s if math.isfinite(self._cycle_s) else self.period_s
-        self._cycle_s = now
-        late = now - self.next_cycle_s
-        self.next_cycle_s = now + self.period_s if late > self.period_s else self.next_cycle_s + self.period_s
+        self._cycle_s, late = now, now - self.next_cycle_s
+        self.next_cycle_s = self.period_s + (now if late > self.period_s else self.next_cycle_s)
         deadline_s = self._reading_ends_s(now)
         self._ask(deadline_s)
         if self.stop_reason is None:
             self._look_after(now, passed_s, max(late, self.clock.now() - deadline_s))
-        self._owes_goal = self.stop_reason is None and not self.port_gone
+        self._owes_goal = self.stop_reason is None and self._gone_since_s is None
         if self.watch is not None:
             self.watch(self.sample())
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from snake_gym.hardware.bus.bus import PORT_GONE, Bus, BusPort
+from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.heartbeat import Heartbeat
@@ -15,11 +16,15 @@ _AGAIN_S = 0.1
 """Time between two attempts to switch off what did not confirm it [s]."""
 
 
-def switch_off_port(port: BusPort, ids: Sequence[int]) -> list[int]:
-    """Open the port and switch the torque off, once. Return IDs of servos that do not confirm it. Raises PortGone."""
-    with contextlib.closing(port.open()) as bus:
-        off = bus.torque(ids, False)
-    return [one for one in ids if not off[one]]
+def switch_off_port(port: BusPort, ids: Sequence[int]) -> str:
+    """Open the port and switch the torque off, once. Return why that is not confirmed; empty: all servos are limp."""
+    try:
+        with contextlib.closing(port.open()) as bus:
+            off = bus.torque(ids, False)
+    except PortGone as error:
+        return str(error)
+    left = [str(one) for one in ids if not off[one]]
+    return f"servos {', '.join(left)} do not answer" if left else ""
 
 
 class TorqueSwitch:
