@@ -74,6 +74,10 @@ class GuardClient:
         self.torque_off_pending = False
         """True while a servo is not known to have its torque off, though it should."""
         self._news: list[str] = []
+        self._answer: tuple[Any, ...] = (0, None)
+        self._sample: BodySample | None = None
+        self.watch: Callable[[BodySample], None] | None = None
+        """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
         self.stop_reason: str | None = None
         """Reason why the torque is off; None: it is on, or the servos have not been started."""
 
@@ -158,6 +162,12 @@ class GuardClient:
             self._news += content
         elif kind == "farewell":
             self._has_ended = True
+        elif kind == "answer":
+            self._answer = content
+        elif kind == "sample":
+            self._sample = BodySample.of(content[0])
+            if self.watch is not None:
+                self.watch(self._sample)
 
     def _lose_guard(self, reason: str) -> None:
         """End a guard that has died or hangs, and switch the torque off unless it has reported that."""
@@ -219,9 +229,6 @@ class GuardedBody(GuardClient):
         heartbeat: str | None = None,
     ) -> None:  # fmt: skip
         self.n_joints, self._period_s = len(calibration.joints), period_s
-        self.watch: Callable[[BodySample], None] | None = None
-        """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
-        self._sample: BodySample | None = None
         body = {"calibration": calibration, "limits": limits, "period_s": period_s, "speed_rad_s": speed_rad_s}
         settings = {"body": body, "priority": priority}
         super().__init__(port, calibration.ids, EmergencyStop(latch), "run", heartbeat, settings)
@@ -265,13 +272,6 @@ class GuardedBody(GuardClient):
         super().close()
         self._sample = None
 
-    def _take(self, kind: str, *content: Any) -> None:
-        super()._take(kind, *content)
-        if kind == "sample":
-            self._sample = BodySample.of(content[0])
-            if self.watch is not None:
-                self.watch(self._sample)
-
 
 class GuardedBus(GuardClient):
     """Single servos behind a guard, with calls of a ``Bus``; a context in which they may be moved.
@@ -289,7 +289,6 @@ class GuardedBus(GuardClient):
         self.baud, self.family = port.baud, port.family
         self._number = 0
         """Number of the last call: the answer to one that a signal cut short is not taken for the next."""
-        self._answer: tuple[Any, ...] = (0, None)
 
     def __enter__(self) -> GuardedBus:
         self._launch()
@@ -345,11 +344,6 @@ class GuardedBus(GuardClient):
         self._send("call", self._number, name, *arguments)
         self._read(math.inf, lambda: self._answer[0] == self._number)
         return self._answer[1] if self._answer[0] == self._number else None
-
-    def _take(self, kind: str, *content: Any) -> None:
-        super()._take(kind, *content)
-        if kind == "answer":
-            self._answer = content
 
 
 Body = ServoBody | GuardedBody

@@ -2,8 +2,8 @@
 
     python -m snake_gym.hardware.guard.guard FD          (started by ``client``, never by hand)
 
-It serves one run (``RunGuard``: bus cycles) or one ``wiggle`` or ``calibrate`` (``BenchGuard``: single bus calls).
-Torque goes off, also during bring-up, when
+It serves one run (bus cycles: it sends each sample, and takes commands) or one ``wiggle`` or ``calibrate`` (single bus
+calls). Torque goes off, also during bring-up, when
 
 * the other process has shut its side of the socket or died, even by SIGKILL: the kernel then closes the socket;
 * it says nothing for too long: it hangs;
@@ -81,31 +81,24 @@ def receive(link: socket.socket) -> list[Any] | None:
 
 
 class Guard:
-    """Owner of the port, for the process at the other end of ``link``."""
+    """Owner of the port, for the process at the other end of ``link``.
 
-    def __init__(self, link: socket.socket, bus: Bus, torque: TorqueSwitch) -> None:
-        self._link, self._bus, self._torque, self._clock = link, bus, torque, bus.clock
+    Args:
+        body: servo chain of a run; None: single bus calls are served.
+        silence_s: time without a call, if only ``beat``, after which the other process hangs [s].
+    """
+
+    def __init__(
+        self, link: socket.socket, bus: Bus, torque: TorqueSwitch, body: ServoBody | None = None,
+        silence_s: float = math.inf,
+    ) -> None:  # fmt: skip
+        self._link, self._bus, self._torque, self._body, self._clock = link, bus, torque, body, bus.clock
         self._goodbye = select.poll()
         self._goodbye.register(link, select.POLLRDHUP)
         self._beat_s = -math.inf
+        self._silence_s, self._heard_s = silence_s, self._clock.now()
         self._why: str | None = None
         """Reason to end."""
-
-    def start(self) -> None:
-        """Bring the servos up. Raises BringUpError."""
-        raise NotImplementedError
-
-    def patience_s(self) -> float:
-        """Return the time to wait for a message now [s]."""
-        raise NotImplementedError
-
-    def take(self, *content: Any) -> None:
-        """Take a message's content."""
-        raise NotImplementedError
-
-    def turn(self) -> bool:
-        """Do what is due after the messages. Return False once the guard is not needed any more."""
-        raise NotImplementedError
 
     def end(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: finish the present cycle, then switch the torque off."""
@@ -114,8 +107,11 @@ class Guard:
     def run(self) -> None:
         """Serve until the other process is gone or a signal comes; switch the torque off in any case."""
         try:
-            self.start()
-            while self._listen(self.patience_s()) and self._why is None and self.turn():
+            if self._body is None:
+                self._torque.check_stop()
+            else:
+                self._body.start(self._look)
+            while self._listen(self.patience_s()) and self._why is None and self._turn():
                 pass
         except BringUpError as error:
             self._why = str(error)
@@ -125,27 +121,34 @@ class Guard:
         finally:
             self._leave()
 
-    def look(self) -> None:
-        """Look for a reason to end the bring-up; call it all the time. Raises BringUpError."""
-        self.beat()
+    def patience_s(self) -> float:
+        """Return the time to wait for a message now [s]: all answers of the next cycle have their time."""
+        if self._body is None:
+            return _LOOK_S
+        left_s = self._body.next_cycle_s - self._clock.now()
+        return max(0.0, min(_ANSWER_SHARE * self._body.period_s, left_s - self._body.sending_s))
+
+    def _look(self) -> None:
+        """Look for a reason to end the bring-up; called all the time. Raises BringUpError."""
+        self._beat()
         if self._why is not None or self._goodbye.poll(0):
             raise BringUpError(self._why or "the other process has left")
 
-    def beat(self) -> None:
+    def _beat(self) -> None:
         """Say that the guard lives, if it has not just been said."""
         now = self._clock.now()
         if now - self._beat_s >= _LOOK_S:
             self._beat_s = now
-            self.send("alive")
+            self._send("alive")
 
-    def tell_news(self) -> None:
+    def _tell_news(self) -> None:
         """Send the news, and the reason if the servos have been stopped."""
         for line in self._torque.take_news():
-            self.send("news", line)
+            self._send("news", line)
         if self._torque.stop_reason is not None:
-            self.send("stop", self._torque.stop_reason)
+            self._send("stop", self._torque.stop_reason)
 
-    def send(self, *message: Any) -> None:
+    def _send(self, *message: Any) -> None:
         """Send a message, unless the other process sleeps and its buffer is full, or it is gone."""
         with contextlib.suppress(OSError):
             send(self._link, *message)
@@ -159,116 +162,78 @@ class Guard:
             message = receive(self._link)
             if message is None:
                 return False
-            self.take(*message[1:])
+            if self._body is None:
+                self._serve(*message)
+            else:
+                _, stamp_s, reference = message
+                if self._clock.now() - stamp_s <= self._body.limits.command_timeout_s:  # else it is not followed
+                    self._body.command(reference)
             wait_s = 0.0
         return True
 
-    def _leave(self) -> None:
-        """Switch the torque off until every servo confirms it or the time is up."""
-        torque = self._torque
-        try:
-            torque.halt(self._why or "closed")
-            self.tell_news()
-            begun_s = self._clock.now()
-            while torque.pending:
-                if self._clock.now() - begun_s > (PORT_FAREWELL_S if torque.port_gone else FAREWELL_S):
-                    break
-                self.beat()
-                self._clock.sleep(_LOOK_S)
-                torque.look()
-        finally:
-            self._bus.close()
-            torque.heartbeat.close()
-            self.tell_news()
-        if torque.pending:
-            with contextlib.suppress(OSError):  # the terminal may be closed
-                print("guard: torque may still be on: use the hardware stop", file=sys.stderr)
-        else:
-            self.send("farewell")
-
-
-class RunGuard(Guard):
-    """Guard of a run: it runs the bus cycles, sends each sample, and takes commands."""
-
-    def __init__(self, link: socket.socket, body: ServoBody) -> None:
-        super().__init__(link, body.bus, body.torque)
-        self._body = body
-
-    def start(self) -> None:
-        self._body.start(self.look)
-
-    def patience_s(self) -> float:
-        left_s = self._body.next_cycle_s - self._clock.now()
-        return max(0.0, min(_ANSWER_SHARE * self._body.period_s, left_s - self._body.sending_s))
-
-    def take(self, *content: Any) -> None:
-        stamp_s, reference = content
-        if self._clock.now() - stamp_s <= self._body.limits.command_timeout_s:  # else it is not followed
-            self._body.command(reference)
-
-    def turn(self) -> bool:
+    def _turn(self) -> bool:
+        """Do what is due after the messages. Return False once the guard is not needed any more."""
         body = self._body
+        if body is None:
+            self._mind_silence()
+            self._torque.look()
+            self._tell_news()
+            self._beat()
+            return True
         # After a long pause of this process the goal is stale: the cycle then finds that commands are late.
         if self._clock.now() - body.next_cycle_s < body.limits.command_timeout_s:
             body.send_goal()
         self._clock.sleep(body.next_cycle_s - self._clock.now())
         body.cycle()
-        self.tell_news()
-        self.send("sample", body.sample())
+        self._tell_news()  # a stop is known before its sample
+        self._send("sample", body.sample())
         return body.stop_reason is None or body.torque_off_pending
-
-
-class BenchGuard(Guard):
-    """Guard of single bus calls. After a stop, one that gives torque is refused.
-
-    Args:
-        silence_s: time without a call, if only ``beat``, after which the other process hangs [s].
-    """
-
-    def __init__(self, link: socket.socket, bus: Bus, torque: TorqueSwitch, silence_s: float) -> None:
-        super().__init__(link, bus, torque)
-        self._silence_s = silence_s
-        self._heard_s = self._clock.now()
-
-    def start(self) -> None:
-        self._torque.check_stop()
-
-    def patience_s(self) -> float:
-        return _LOOK_S
-
-    def take(self, *content: Any) -> None:
-        self.beat()
-        self._mind_silence()
-        number, *call = content
-        self.send("answer", number, self._call(*call))
-        self._heard_s = self._clock.now()
-
-    def turn(self) -> bool:
-        self._mind_silence()
-        self._torque.look()
-        self.tell_news()
-        self.beat()
-        return True
 
     def _mind_silence(self) -> None:
         """Stop if torque may be on and nothing was asked for too long: also before a call that comes after a pause."""
         if self._torque.pending and self._clock.now() - self._heard_s > self._silence_s:
             self._torque.halt(f"nothing was asked for {self._silence_s:g} s")
 
-    def _call(self, name: str, *arguments: Any) -> Any:
-        if name == "beat":
-            return True
+    def _serve(self, _: str, number: int, name: str, *arguments: Any) -> None:
+        """Answer a bus call. After a stop, one that gives torque is refused."""
+        self._beat()
+        self._mind_silence()
         moved: list[int] = []  # IDs of servos that may have torque after the call
         if name == "write_targets" or (name == "torque" and arguments[1]):
             moved = arguments[0]
         elif name == "write_register" and arguments[1] == "torque_enable" and arguments[2]:
             moved = [arguments[0]]
-        if moved and self._torque.stop_reason is not None:
-            return False
-        self._torque.expect_on(moved)
+        answer: Any = name == "beat"
         if name == "torque" and not moved:
-            return self._torque.off(arguments[0])
-        return getattr(self._bus, name)(*arguments)
+            answer = self._torque.off(arguments[0])
+        elif name != "beat" and not (moved and self._torque.stop_reason is not None):
+            self._torque.expect_on(moved)
+            answer = getattr(self._bus, name)(*arguments)
+        self._send("answer", number, answer)
+        self._heard_s = self._clock.now()
+
+    def _leave(self) -> None:
+        """Switch the torque off until every servo confirms it or the time is up."""
+        torque = self._torque
+        try:
+            torque.halt(self._why or "closed")
+            self._tell_news()
+            begun_s = self._clock.now()
+            while torque.pending:
+                if self._clock.now() - begun_s > (PORT_FAREWELL_S if torque.port_gone else FAREWELL_S):
+                    break
+                self._beat()
+                self._clock.sleep(_LOOK_S)
+                torque.look()
+        finally:
+            self._bus.close()
+            torque.heartbeat.close()
+            self._tell_news()
+        if torque.pending:
+            with contextlib.suppress(OSError):  # the terminal may be closed
+                print("guard: torque may still be on: use the hardware stop", file=sys.stderr)
+        else:
+            self._send("farewell")
 
 
 def take_priority(priority: int) -> str:
@@ -296,15 +261,15 @@ def main(arguments: list[str]) -> int:
         send(link, "stop", str(error))
         send(link, "farewell")
         return 1
-    guard: Guard
-    stop, body = EmergencyStop(settings["latch"]), settings["body"]
-    if body is None:
+    stop, run = EmergencyStop(settings["latch"]), settings["body"]
+    if run is None:
         names = {one: f"servo {one}" for one in settings["ids"]}
         torque = TorqueSwitch(bus, names, stop, heartbeat, settings["what"])
-        guard = BenchGuard(link, bus, torque, settings["silence_s"])
+        guard = Guard(link, bus, torque, silence_s=settings["silence_s"])
     else:
-        calibration, limits = build(Calibration, body.pop("calibration")), build(SafetyLimits, body.pop("limits"))
-        guard = RunGuard(link, ServoBody(bus, calibration, limits, **body, stop=stop, heartbeat=heartbeat))
+        calibration, limits = build(Calibration, run.pop("calibration")), build(SafetyLimits, run.pop("limits"))
+        body = ServoBody(bus, calibration, limits, **run, stop=stop, heartbeat=heartbeat)
+        guard = Guard(link, bus, body.torque, body)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, guard.end)
     refused = take_priority(settings["priority"])

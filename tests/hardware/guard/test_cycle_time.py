@@ -20,7 +20,7 @@ from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.cycle_time import shortest_period_s
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard.guard import RunGuard
+from snake_gym.hardware.guard.guard import Guard
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.robot.connection import ConnectionConfig
 from tests.hardware.rig import QUICK
@@ -51,8 +51,8 @@ def test_a_guard_that_waits_for_a_command_leaves_all_answers_of_the_next_cycle_t
     tmp_path: Path, link: socket.socket, period_s: float
 ) -> None:
     body = make_body(tmp_path, SLOW.baud, period_s)
-    guard = RunGuard(link, body)
-    guard.start()
+    guard = Guard(link, body.bus, body.torque, body)
+    body.start()
     lost = np.zeros(9, int)
     for cycle in range(60):
         body.clock.sleep(guard.patience_s())  # as long as it may: the policy commands in every sixth cycle only
