@@ -12,7 +12,7 @@ import pytest
 
 from snake_gym.hardware.guard import emergency_stop
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop, find_locks
-from tests.hardware.rig import Rig, ending
+from tests.hardware.rig import ending
 
 ROOT = Path(__file__).parents[3]
 
@@ -108,10 +108,3 @@ def test_a_lock_that_cannot_be_made_or_read_stops_nobody(tmp_path: Path, monkeyp
     for name, content in {"list": "[]", "empty": "", "half": '{"pid": 1, "latch": "/x"}'}.items():
         (tmp_path / "user" / "missing" / f"{name}.json").write_text(content)
     assert find_locks() == []
-
-
-def test_servos_in_memory_have_no_lock(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
-    rig.body.start()
-    assert rig.torque_on() == [True] * 4 and find_locks(rig.stop.latch) == []
-    rig.body.close()
