@@ -55,7 +55,8 @@ def test_a_guard_that_waits_for_a_command_leaves_all_answers_of_the_next_cycle_t
         body.clock.sleep(body.next_cycle_s - body.clock.now())
         body.cycle()
         assert body.sample().health.answered.all()
-    ours.close(), theirs.close()
+    ours.close()
+    theirs.close()
 
 
 @pytest.mark.parametrize(

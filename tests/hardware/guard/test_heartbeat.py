@@ -110,17 +110,6 @@ def test_both_processes_killed_at_once_open_the_relay(port: EmulatedPort, board:
         assert set(board.heard) == {"+"}
 
 
-def test_a_run_that_ends_leaves_the_supply_on(port: EmulatedPort, board: Board, tmp_path: Path) -> None:
-    with running(port, board, tmp_path) as process:
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
-        assert process.returncode == 130, out
-    wait_until(lambda: board.heard.endswith("-"))
-    assert not any(torque_on(port))
-    assert board.heard.lstrip("+") == "-"
-    assert board.watchdog.closed
-
-
 def test_a_bus_that_is_away_for_too_long_opens_the_relay(port: EmulatedPort, board: Board, tmp_path: Path) -> None:
     with running(port, board, tmp_path, "--set", "safety.port_timeout_s=0.2") as process:
         port.unplug()

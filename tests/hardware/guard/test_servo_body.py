@@ -137,18 +137,6 @@ def test_a_cable_that_is_pulled_and_put_back(rig: Rig) -> None:
     assert "torque is off in all servos now" in rig.body.news()
 
 
-def test_a_servo_that_was_away_when_the_robot_stopped_is_switched_off_when_it_is_back(rig: Rig) -> None:
-    rig.servos[1].dead = True
-    rig.run(0.3, np.full(4, 0.2))
-    rig.stop.trip("the key")
-    rig.run(0.3, np.zeros(4))
-    assert rig.body.stop_reason is not None and rig.body.torque_off_pending
-    assert rig.torque_on() == [False, True, False, False]
-    rig.servos[1].dead = False
-    rig.run(1.0, np.zeros(4))
-    assert rig.torque_on() == [False] * 4
-
-
 def test_a_latch_that_cannot_be_written_stops_nobody_from_stopping(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
