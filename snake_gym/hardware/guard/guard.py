@@ -263,8 +263,7 @@ def main(arguments: list[str]) -> int:
         return 1
     stop, run = EmergencyStop(settings["latch"]), settings["body"]
     if run is None:
-        names = {one: f"servo {one}" for one in settings["ids"]}
-        torque = TorqueSwitch(bus, names, stop, heartbeat, settings["what"])
+        torque = TorqueSwitch(bus, settings["ids"], stop, heartbeat, settings["what"])
         guard = Guard(link, bus, torque, silence_s=settings["silence_s"])
     else:
         calibration, limits = build(Calibration, run.pop("calibration")), build(SafetyLimits, run.pop("limits"))

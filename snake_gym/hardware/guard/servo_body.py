@@ -65,8 +65,7 @@ class ServoBody:
         self.period_s = period_s
         self.sending_s = bus.cycle_time(calibration.ids).goals_s + ADAPTER_S
         """Time [s] that the goals of all servos take."""
-        names = {one: f"joint {joint + 1}" for joint, one in enumerate(calibration.ids)}
-        self.torque = TorqueSwitch(bus, names, stop or EmergencyStop(), heartbeat)
+        self.torque = TorqueSwitch(bus, calibration.ids, stop or EmergencyStop(), heartbeat)
         self.watch: Callable[[BodySample], None] | None = None
         """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
         self.n_joints = n = len(calibration.joints)

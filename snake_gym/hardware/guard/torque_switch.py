@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from snake_gym.hardware.bus.bus import PORT_GONE, Bus, BusPort
 from snake_gym.hardware.bus.transport import PortGone
@@ -31,21 +31,21 @@ class TorqueSwitch:
     """Torque of the servos of one bus, and the reasons to switch it off for good.
 
     Args:
-        names: name of each servo for people, by ID.
+        ids: IDs of the servos.
         stop: emergency stop; holds the port while torque may be on. Not on a bus in memory, where nothing real moves.
         heartbeat: beats while torque may be on.
         what: activity, in a word.
     """
 
     def __init__(
-        self, bus: Bus, names: Mapping[int, str], stop: EmergencyStop, heartbeat: Heartbeat | None = None,
+        self, bus: Bus, ids: Sequence[int], stop: EmergencyStop, heartbeat: Heartbeat | None = None,
         what: str = "run",
     ) -> None:  # fmt: skip
-        self._bus, self._names, self._what = bus, names, what
-        self._lock = None if bus.port is None else bus.port.to_dict() | {"ids": list(names)}
+        self._bus, self._what = bus, what
+        self._lock = None if bus.port is None else bus.port.to_dict() | {"ids": list(ids)}
         self._asked_s = -math.inf
         self.stop = stop
-        self.heartbeat = Heartbeat() if heartbeat is None else heartbeat
+        self.heartbeat = heartbeat or Heartbeat()
         self.pending: set[int] = set()
         """IDs of servos that may have torque."""
         self.port_gone = False
@@ -126,7 +126,7 @@ class TorqueSwitch:
         self.news.append(f"stopped: {reason}")
         self.off(sorted(self.pending))
         if self.pending:
-            names = ", ".join(self._names[one] for one in sorted(self.pending))
-            self.news.append(f"torque is not known to be off in {names}: use the hardware stop")
+            ids = ", ".join(map(str, sorted(self.pending)))
+            self.news.append(f"torque is not known to be off in servos {ids}: use the hardware stop")
         if latch and not self.stop.trip(reason):
             self.news.append(f"the stop could not be latched in {self.stop.latch}")
