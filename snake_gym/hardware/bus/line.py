@@ -22,7 +22,6 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from snake_gym.hardware.bus.bus import GARBLED, NO_ANSWER, NO_TIME, PORT_GONE
 from snake_gym.hardware.bus.clock import Clock
@@ -45,11 +44,8 @@ _LONGEST_ANSWER = 32
 _READ_CHUNK = 4096
 
 
-class Answers(NamedTuple):
-    """Status packets of one exchange, and the reasons for those that are missing, by servo ID."""
-
-    packets: dict[int, Packet]
-    failures: dict[int, str]
+Answers = dict[int, Packet | str]
+"""Status packets, or the reasons why they are missing, by ID."""
 
 
 class Line:
@@ -127,10 +123,10 @@ class Line:
         self, ids: Sequence[int], address: int, n_bytes: int, longest: int, deadline_s: float, is_retry: bool = False,
         twin_s: float = 0.0,
     ) -> Answers:  # fmt: skip
-        """Read a block once, from as many servos as can be awaited, and return the answers.
+        """Read a block once, from as many servos as can be awaited, and return what came of it, of all ``ids``.
 
         Args:
-            ids: servos in the order in which they answer; each is in ``packets`` or ``failures`` of the result.
+            ids: servos in the order in which they answer.
             n_bytes, longest: length of the block, and how long it may become beyond an overdue answer.
             deadline_s: end of the waiting [s, on the clock].
             is_retry: True: leave out servos for which little time is left.
@@ -146,17 +142,15 @@ class Line:
             asked = list(askable) if left_s > 0.0 else []
             while asked and self.span_s(asked, length) > spare_s:
                 asked.pop()
-            late = {one: NO_TIME if one in askable else NO_ANSWER for one in ids if one not in asked}
+            left_out = {one: NO_TIME if one in askable else NO_ANSWER for one in ids if one not in asked}
             if not asked:
-                return Answers({}, late)
+                return {**left_out}
             # If no time is left for another attempt, all of it goes into waiting for this one.
             is_last = left_s - self.span_s(asked, length) < self.span_s(asked[:1], length) - margin_s
-            answers = self._ask(asked, address, length, deadline_s, is_last, twin_s)
+            return self._ask(asked, address, length, deadline_s, is_last, twin_s) | left_out
         except PortGone:
             self._lose_port()
-            return Answers({}, dict.fromkeys(ids, PORT_GONE))
-        answers.failures.update(late)
-        return answers
+            return dict.fromkeys(ids, PORT_GONE)
 
     def _answer_time_s(self, ids: Sequence[int], n_params: int) -> float:
         """Return the time [s] that answers keep the line busy, return delays included."""
@@ -175,7 +169,7 @@ class Line:
     def _ask(
         self, ids: list[int], address: int, n_params: int, deadline_s: float, to_the_end: bool, twin_s: float
     ) -> Answers:
-        answers, port = Answers({}, {}), self._open_port()
+        answers, port = Answers(), self._open_port()
         request = read(ids[0], address, n_params) if len(ids) == 1 else sync_read(ids, address, n_params)
         self._parser.max_params = max(_LONGEST_ANSWER, n_params)
         self._parser.garbled.clear()
@@ -191,17 +185,17 @@ class Line:
                 packets = self._parser.feed(data)
                 n_noise += len(data) - sum(OVERHEAD_BYTES + len(packet.params) for packet in packets)
                 self._take(packets, answers, ids, n_params)
-                if len(answers.packets) == len(ids) and not is_complete:
+                if len(answers) == len(ids) and not is_complete:
                     is_complete, end_s = True, self._clock.now() + twin_s
                     self._delays.append(max(0.0, self._clock.now() - due_s))
                 if (left_s <= 0.0 and not data) or (is_complete and self._clock.now() >= end_s):
                     break
             self._take(self._parser.flush(), answers, ids, n_params)
         finally:  # an interrupted wait leaves overdue answers as well
-            for servo_id in set(ids) - answers.packets.keys():
+            for servo_id in set(ids) - answers.keys():
                 is_garbled = servo_id in self._parser.garbled or (len(ids) == 1 and n_noise > 0)
-                reason = GARBLED if is_garbled else NO_ANSWER
-                if answers.failures.setdefault(servo_id, reason) == NO_ANSWER:
+                answers[servo_id] = GARBLED if is_garbled else NO_ANSWER
+                if not is_garbled:
                     self._overdue[servo_id, n_params] = due_s
         return answers
 
@@ -235,18 +229,16 @@ class Line:
 
     def _take(self, packets: list[Packet], answers: Answers, ids: list[int], n_params: int) -> None:
         for packet in packets:
-            servo_id = packet.id
-            if servo_id not in ids or len(packet.params) != n_params or packet == self._sent:
+            if packet.id not in ids or len(packet.params) != n_params or packet == self._sent:
                 self._reject([packet])
                 continue
             # Servos answer in turn: one that follows its successor, or comes twice, means that an ID is wrong.
-            doubtful = [known for known in answers.packets if ids.index(known) >= ids.index(servo_id)]
-            if doubtful or servo_id in answers.failures:
-                for each in {servo_id, *doubtful}:
-                    answers.packets.pop(each, None)
-                    answers.failures[each] = GARBLED
-                continue
-            answers.packets[servo_id] = packet
+            place = ids.index(packet.id)
+            doubtful = [one for one, known in answers.items() if known != GARBLED and ids.index(one) >= place]
+            if doubtful or packet.id in answers:
+                answers.update(dict.fromkeys([packet.id, *doubtful], GARBLED))
+            else:
+                answers[packet.id] = packet
 
     def _reject(self, packets: list[Packet]) -> None:
         """Note which overdue answers are among packets that answer nothing asked now."""

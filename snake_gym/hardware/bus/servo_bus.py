@@ -148,12 +148,14 @@ class ServoBus:
                 asked = asked[1:] + asked[:1]
             longest = self.family.registers[-1].end - address
             answers = self.line.read(asked, address, n_bytes, longest, deadline_s, is_retry, twin_s)
-            failures.update({one: reason for one, reason in answers.failures.items() if reason != NO_TIME})
-            for servo_id, packet in answers.packets.items():
-                found.values[servo_id] = unpack(registers, packet.params)
-                found.errors[servo_id] = self.family.faults_of(packet.error_or_instruction)
-                del failures[servo_id]
-                self._misses.pop(servo_id, None)
+            for servo_id, answer in answers.items():
+                if not isinstance(answer, str):
+                    found.values[servo_id] = unpack(registers, answer.params)
+                    found.errors[servo_id] = self.family.faults_of(answer.error_or_instruction)
+                    del failures[servo_id]
+                    self._misses.pop(servo_id, None)
+                elif answer != NO_TIME:
+                    failures[servo_id] = answer
         if PORT_GONE in failures.values():
             failures.update(dict.fromkeys(failures, PORT_GONE))
         self._misses.update(one for one, why in failures.items() if one in common and why not in (NO_TIME, PORT_GONE))

@@ -106,7 +106,7 @@ class GuardClient:
                 _await_end(self._process)
         elif self.torque_off_pending and self.guard_pid is None:
             self._switch_off()
-        self.stop_reason = self.stop_reason or None
+        self.stop_reason, self._sample = self.stop_reason or None, None
 
     def _launch(self) -> None:
         if self._process is not None and not _await_end(self._process, _FAREWELL_S):
@@ -266,11 +266,6 @@ class GuardedBody(GuardClient):
                 self._news.append("torque is off in all servos now")
             self.clock.sleep(when_s - self.clock.now())
         return self._sample
-
-    def close(self) -> None:
-        """End the guard, which switches the torque off, and read its last messages. May be called twice."""
-        super().close()
-        self._sample = None
 
 
 class GuardedBus(GuardClient):
