@@ -35,7 +35,7 @@ LEAST_WAIT_S = 0.004
 RETURN_DELAY_S = 0.0005
 """Return delay assumed of a servo [s]."""
 _LONGEST_LATE_S = 0.1
-"""Longest lateness at which an answer can still be told from the present one [s]."""
+"""Longest lateness at which an answer can still be distinguished from the present one [s]."""
 _REOPEN_INTERVAL_S = 0.5
 EXTRA_BYTES = 12
 """Most bytes by which a reading is lengthened."""

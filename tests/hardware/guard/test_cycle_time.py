@@ -32,8 +32,8 @@ FACTORY_RETURN_DELAY = 250
 
 
 def make_body(folder: Path, baud: int, period_s: float, n: int = 9, return_delay: int = 0) -> ServoBody:
-    settings = {"baud_rate": FEETECH.baud_rates.index(baud), "return_delay": return_delay}
-    bus = EmulatedBus([EmulatedServo(k + 1, "SM8524BL", settings=settings) for k in range(n)], baud=baud)
+    registers = {"baud_rate": FEETECH.baud_rates.index(baud), "return_delay": return_delay}
+    bus = EmulatedBus([EmulatedServo(k + 1, "SM8524BL", settings=registers) for k in range(n)], baud=baud)
     driver = ServoBus(bus.host_transport(), baud, bus.clock)
     chain = straight_chain(range(1, n + 1), 1.2, "SM8524BL")
     return ServoBody(driver, chain, QUICK, period_s, stop=EmergencyStop(folder / "estop"))
@@ -80,9 +80,9 @@ def test_return_delays_count_for_the_period(
 
 def test_the_configurations_that_ship_have_time_for_servos_as_they_leave_the_factory() -> None:
     for path in CONFIGS.glob("*.yaml"):
-        told = load_yaml(path)
-        if "connection" in told and told["connection"]["port"].startswith("/dev"):
-            connection = build(ConnectionConfig, told["connection"])
+        settings = load_yaml(path)
+        if "connection" in settings and settings["connection"]["port"].startswith("/dev"):
+            connection = build(ConnectionConfig, settings["connection"])
             assert connection.period_s >= shortest_period_s(wire_times(9, connection.baud, FEETECH, 500e-6)), path.name
 
 

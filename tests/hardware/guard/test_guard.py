@@ -100,7 +100,7 @@ def drive(body: GuardedBody, seconds: float, angle: float) -> None:
 
 
 def drive_until_on(terminal: EmulatedPort, body: GuardedBody) -> None:
-    """All servos have torque: on a busy machine one that missed its turn is told with the next goal."""
+    """All servos have torque: on a busy machine one that missed its turn gets the next goal."""
     for _ in range(50):
         drive(body, 0.2, 0.1)
         if all(torque_on(terminal)):
@@ -141,7 +141,7 @@ def test_no_command_means_no_torque_until_the_next_start_which_gives_a_fresh_sam
     begun = body.clock.now()
     assert body.start().stamp_s >= begun
     drive_until_on(terminal, body)
-    for _ in range(10):  # on a busy machine a reading may fail, and the one before is told again
+    for _ in range(10):  # on a busy machine a reading may fail, and the one before comes again
         begun = body.clock.now()
         if body.start().stamp_s >= begun:
             break

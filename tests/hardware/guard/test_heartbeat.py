@@ -104,7 +104,7 @@ def test_both_processes_killed_at_once_open_the_relay(port: EmulatedPort, board:
         for one in (guard, process.pid):
             os.kill(one, signal.SIGKILL)
         process.communicate(timeout=20)
-        assert not is_limp(port), "nobody has told them"
+        assert not is_limp(port), "nobody has switched them off"
         wait_until(lambda: is_limp(port))
         assert not board.watchdog.closed
         assert set(board.heard) == {"+"}

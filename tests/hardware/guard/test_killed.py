@@ -72,7 +72,7 @@ def test_estop_switches_off_what_two_dead_processes_left_on(
     port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     guard = end_both(start(what, port, tmp_path))
-    assert any(torque_on(port)), "nobody has told them"
+    assert any(torque_on(port)), "nobody has switched them off"
     (lock,) = find_locks(tmp_path / "estop")
     assert (lock.pid, lock.what, lock.alive, lock.servos["ids"]) == (guard, what, False, list(range(1, N + 1)))
     words = ["estop", "--latch", str(tmp_path / "estop"), "--wait"]
