@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import select
 import socket
 import subprocess
 import sys
@@ -141,19 +140,16 @@ class GuardClient:
             wait_s = 0.0 if has_come() else max(0.0, min(give_up_s - now, patience_s))
             if patience_s <= 0.0:
                 wait_s = _LAST_LOOK_S
-            readable, _, _ = select.select([self._link], [], [], wait_s)
-            if not readable:
-                if patience_s <= 0.0:
-                    self._lose_guard("the guard process hangs")
-                elif has_come() or time.monotonic() >= give_up_s:
-                    return
-                continue
-            message = receive(self._link)
+            message = receive(self._link, wait_s)
             if message is None:
                 self._lose_guard("the guard process has died")
-            else:
+            elif message:
                 self._heard_s = time.monotonic()
                 self._take(*message)
+            elif patience_s <= 0.0:
+                self._lose_guard("the guard process hangs")
+            elif has_come() or time.monotonic() >= give_up_s:
+                return
 
     def _take(self, kind: str, *content: Any) -> None:
         if kind == "stop" and self.stop_reason is None:

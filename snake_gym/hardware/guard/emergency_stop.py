@@ -41,10 +41,7 @@ class PortLock(NamedTuple):
 
 def find_locks(latch: Path | None = None) -> list[PortLock]:
     """Return the locks of this user's robots, or of the robots that obey ``latch``."""
-    paths: list[Path] = []
-    with suppress(OSError):
-        paths = sorted(FOLDER.glob("*.json"))
-    locks = [lock for path in paths if (lock := read_lock(path)) is not None]
+    locks = [lock for path in sorted(FOLDER.glob("*.json")) if (lock := read_lock(path)) is not None]
     return [lock for lock in locks if latch is None or lock.latch == latch.absolute()]
 
 

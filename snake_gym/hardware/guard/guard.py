@@ -69,8 +69,13 @@ def send(link: socket.socket, *message: Any) -> None:
     link.send(json.dumps(to_dict(message)).encode(), socket.MSG_DONTWAIT)
 
 
-def receive(link: socket.socket) -> list[Any] | None:
-    """Return the next message, or None if the other process is gone. Arrays arrive as lists, IDs in a dict as text."""
+def receive(link: socket.socket, wait_s: float | None = None) -> list[Any] | None:
+    """Return the next message; nothing if none comes within ``wait_s`` [s]; None if the other process is gone.
+
+    Arrays arrive as lists, and the IDs in a dict as text.
+    """
+    if not select.select([link], [], [], wait_s)[0]:
+        return []
     for _ in range(2):
         try:
             data = link.recv(_LARGEST)
@@ -156,12 +161,11 @@ class Guard:
     def _listen(self, wait_s: float) -> bool:
         """Take the messages that have come, waiting for the first. Return False if the other process is gone."""
         for _ in range(_MOST):
-            readable, _, _ = select.select([self._link], [], [], wait_s)
-            if not readable:
-                break
-            message = receive(self._link)
+            message = receive(self._link, wait_s)
             if message is None:
                 return False
+            if not message:
+                break
             if self._body is None:
                 self._serve(*message)
             else:
