@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from snake_gym.hardware.bus.bus import PORT_GONE, Bus, close_locks
+from snake_gym.hardware.bus.bus import ADAPTER_S, PORT_GONE, READING_SHARE, Bus, close_locks
 from snake_gym.hardware.bus.family import READING, ServoError
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BodySample, BringUpError, ServoReadings
@@ -33,7 +33,6 @@ from snake_gym.hardware.guard.bring_up import (
     set_torque_limit,
 )
 from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits, beyond_range
-from snake_gym.hardware.guard.cycle_time import ADAPTER_S, READING_SHARE, too_short
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.heartbeat import Heartbeat
 from snake_gym.hardware.guard.torque_switch import TorqueSwitch
@@ -264,7 +263,7 @@ class ServoBody:
         opened = [str(one) for one in close_locks(self.bus, [ids[joint] for joint in present])]
         if opened:
             self._news.append(f"the memory of servos {', '.join(opened)} was open: it is closed now")
-        complaint = too_short(self.period_s, len(ids), self.bus.baud, self.bus.cycle_time(ids))
+        complaint = self.bus.cycle_time(ids).too_short(self.period_s, len(ids), self.bus.baud)
         if complaint is not None:
             raise BringUpError(complaint)
         give_up_s = self.clock.now() + PATIENCE_S

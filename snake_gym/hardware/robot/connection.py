@@ -25,7 +25,6 @@ from snake_gym.hardware.bus.servo_bus import ServoBus, wire_times
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import Body, GuardedBody
-from snake_gym.hardware.guard.cycle_time import too_short
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
@@ -156,7 +155,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> 
         )
     if calibration.family.bus == OUR_BUS:
         cycle = wire_times(spec.n_joints, config.baud, calibration.family)
-        complaint = too_short(config.period_s, spec.n_joints, config.baud, cycle)
+        complaint = cycle.too_short(config.period_s, spec.n_joints, config.baud)
         if complaint is not None:
             raise ConfigError(complaint)
     if config.period_s > spec.control_dt_s:

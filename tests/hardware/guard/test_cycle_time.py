@@ -18,7 +18,6 @@ from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.servo_bus import ServoBus, wire_times
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.guard.body import BringUpError
-from snake_gym.hardware.guard.cycle_time import shortest_period_s
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.guard import Guard
 from snake_gym.hardware.guard.servo_body import ServoBody
@@ -83,7 +82,7 @@ def test_the_configurations_that_ship_have_time_for_servos_as_they_leave_the_fac
         settings = load_yaml(path)
         if "connection" in settings and settings["connection"]["port"].startswith("/dev"):
             connection = build(ConnectionConfig, settings["connection"])
-            assert connection.period_s >= shortest_period_s(wire_times(9, connection.baud, FEETECH, 500e-6)), path.name
+            assert connection.period_s >= wire_times(9, connection.baud, FEETECH, 500e-6).shortest_period_s, path.name
 
 
 @pytest.mark.parametrize(("latency_s", "period_s"), [(0.008, 0.02), (0.016, 0.03), (0.025, 0.05)])
