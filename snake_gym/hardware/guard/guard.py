@@ -43,14 +43,13 @@ from typing import Any
 
 from snake_gym.config import build, to_dict
 from snake_gym.hardware.bus.bus import Bus, BusPort
-from snake_gym.hardware.bus.transport import PortGone
+from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard.heartbeat import Heartbeat
 from snake_gym.hardware.guard.servo_body import ServoBody
-from snake_gym.hardware.guard.torque_switch import TorqueSwitch
+from snake_gym.hardware.guard.torque_switch import BOARD_BAUD, TorqueSwitch
 
 FAREWELL_S, PORT_FAREWELL_S = 5.0, 30.0
 """Longest times for which a guard that is no longer needed tries to switch the torque off [s]: while the port is there,
@@ -230,8 +229,7 @@ class Guard:
                 self._clock.sleep(_LOOK_S)
                 torque.look()
         finally:
-            self._bus.close()
-            torque.heartbeat.close()
+            torque.close()
             self._tell_news()
         if torque.pending:
             with contextlib.suppress(OSError):  # the terminal may be closed
@@ -258,20 +256,21 @@ def main(arguments: list[str]) -> int:
     """Run the guard process; its settings (``client.GuardClient``) come over the socket."""
     link = socket.socket(fileno=int(arguments[0]))
     settings: dict[str, Any] = (receive(link) or sys.exit(1))[0]
-    port = BusPort.of(settings["port"])
+    device = settings["heartbeat"]
     try:
-        bus, heartbeat = port.open(reopens=True), Heartbeat(settings["heartbeat"])
+        bus = BusPort.of(settings["port"]).open(reopens=True)
+        board = None if device is None else SerialTransport(device, BOARD_BAUD)
     except PortGone as error:
         send(link, "stop", str(error))
         send(link, "farewell")
         return 1
     stop, run = EmergencyStop(settings["latch"]), settings["body"]
     if run is None:
-        torque = TorqueSwitch(bus, settings["ids"], stop, heartbeat, settings["what"])
+        torque = TorqueSwitch(bus, settings["ids"], stop, board, settings["what"])
         guard = Guard(link, bus, torque, silence_s=settings["silence_s"])
     else:
         calibration, limits = build(Calibration, run.pop("calibration")), build(SafetyLimits, run.pop("limits"))
-        body = ServoBody(bus, calibration, limits, **run, stop=stop, heartbeat=heartbeat)
+        body = ServoBody(bus, calibration, limits, **run, stop=stop, board=board)
         guard = Guard(link, bus, body.torque, body)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, guard.end)

@@ -21,6 +21,7 @@ import numpy as np
 
 from snake_gym.hardware.bus.bus import ADAPTER_S, PORT_GONE, READING_SHARE, Bus, close_locks
 from snake_gym.hardware.bus.family import READING, ServoError
+from snake_gym.hardware.bus.transport import SerialTransport
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BodySample, BringUpError, ServoReadings
 from snake_gym.hardware.guard.bring_up import (
@@ -34,7 +35,6 @@ from snake_gym.hardware.guard.bring_up import (
 )
 from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits, beyond_range
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard.heartbeat import Heartbeat
 from snake_gym.hardware.guard.torque_switch import TorqueSwitch
 from snake_gym.robot.spec import FloatArray
 
@@ -51,20 +51,20 @@ class ServoBody:
         period_s: period of a bus cycle [s].
         speed_rad_s: speed limit set in the servos, (J,) or one for all; inf: their own.
         stop: the emergency stop; None: this user's.
-        heartbeat: output for a board on the servos' supply; closed with the bus.
+        board: port of a board on the servos' supply; closed with the bus.
     """
 
     def __init__(
         self, bus: Bus, calibration: Calibration, limits: SafetyLimits, period_s: float = 0.02,
         speed_rad_s: FloatArray | float = math.inf, stop: EmergencyStop | None = None,
-        heartbeat: Heartbeat | None = None,
+        board: SerialTransport | None = None,
     ) -> None:  # fmt: skip
         self.bus, self.calibration, self.clock = bus, calibration, bus.clock
         self.limits = limits = limits.of_model(calibration.model)
         self.period_s = period_s
         self.sending_s = bus.cycle_time(calibration.ids).goals_s + ADAPTER_S
         """Time [s] that the goals of all servos take."""
-        self.torque = TorqueSwitch(bus, calibration.ids, stop or EmergencyStop(), heartbeat)
+        self.torque = TorqueSwitch(bus, calibration.ids, stop or EmergencyStop(), board)
         self.watch: Callable[[BodySample], None] | None = None
         """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
         self.n_joints = n = len(calibration.joints)
@@ -156,8 +156,7 @@ class ServoBody:
                 self.torque.halt("closed")
         finally:
             self._is_up = False
-            self.bus.close()
-            self.torque.heartbeat.close()
+            self.torque.close()
 
     # --- cycle -------------------------------------------------------------------------------------------------------
 
