@@ -8,6 +8,10 @@ A goal switches a servo's torque on (see ``feetech``), so none is sent after a s
 silent: it may have restarted, without its torque limit. Such a servo is checked as during bring-up, and follows again
 from the present angle of its joint.
 
+On the way up every servo is checked, then the torque rises in steps, with goals where the joints are. A servo may move
+the robot if it answers, has the settings of its calibration, runs in position mode, has limits that leave the joint its
+calibrated range, and does not have to drive across its encoder's zero, which no servo does within one turn.
+
 After a stop, torque-off is repeated in the cycles until every servo confirms it, even if a servo or the whole port was
 away at the time of the stop (``torque_off_pending``).
 """
@@ -19,25 +23,28 @@ from collections.abc import Callable
 
 import numpy as np
 
-from snake_gym.hardware.bus.bus import ADAPTER_S, PORT_GONE, READING_SHARE, Bus, close_locks
+from snake_gym.hardware.bus.bus import ADAPTER_S, PORT_GONE, READING_SHARE, Bus, close_locks, say_twins
 from snake_gym.hardware.bus.family import READING, ServoError
 from snake_gym.hardware.bus.transport import SerialTransport
-from snake_gym.hardware.calibration.calibration import Calibration
+from snake_gym.hardware.calibration.calibration import Calibration, changes, faults, read_held
 from snake_gym.hardware.guard.body import BodySample, BringUpError, ServoReadings
-from snake_gym.hardware.guard.bring_up import (
-    PATIENCE_S,
-    Look,
-    check_reading,
-    find_missing,
-    raise_torque,
-    servo_faults,
-    set_torque_limit,
-)
 from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits, beyond_range
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.torque_switch import TorqueSwitch
 from snake_gym.robot.spec import FloatArray
 
+Look = Callable[[], None]
+"""Function called all the time during bring-up; it raises BringUpError to end it."""
+
+_RAMP_STEPS = 5
+_LOOK_S = 0.02
+"""Time between two calls of ``look`` [s]."""
+_UP_PATIENCE_S = 0.5
+"""Time for which silent servos are asked again on the way up [s]."""
+_BEND_BACK = (
+    "bend it back by hand; where the robot does not look like that, calibrate again "
+    "(python -m snake_gym.hardware calibrate)"
+)
 _ABSENT_S = 0.1
 """Silence after which a servo may have restarted [s]."""
 _PATIENCE_S = 0.005
@@ -214,12 +221,12 @@ class ServoBody:
 
     def _take_back(self, joint: int) -> bool:
         """Let a servo that was away follow again, from its joint's present angle and with this run's torque."""
-        servo_id, wrong = self.calibration.ids[joint], servo_faults(self.bus, self.calibration, joint)
+        servo_id, wrong = self.calibration.ids[joint], self._servo_faults(joint)
         refused = "; ".join(wrong or ())
         if refused and refused not in self._refused:
             self._refused.add(refused)
             self._news.append(f"{refused}: it stays limp")
-        if wrong != [] or not set_torque_limit(self.bus, servo_id, self.limits.torque_limit):
+        if wrong != [] or not self._set_torque_limit(servo_id, self.limits.torque_limit):
             return False
         self.torque.expect_on([servo_id])  # its place is the goal before the torque is on
         self.bus.write_targets([servo_id], [round(self._read.steps[joint])], [self._speed[joint]])
@@ -256,8 +263,8 @@ class ServoBody:
 
         asked()
         ids = self.calibration.ids
-        missing = find_missing(self.bus, self.calibration, self.limits.max_lost_joints, asked)
-        self._news += [f"joint {joint + 1} (servo {ids[joint]}) does not answer" for joint in missing]
+        missing = self._find_missing(asked)
+        self._news += [f"{self._name(joint)} does not answer" for joint in missing]
         present = [joint for joint in range(self.n_joints) if joint not in missing]
         opened = [str(one) for one in close_locks(self.bus, [ids[joint] for joint in present])]
         if opened:
@@ -265,24 +272,107 @@ class ServoBody:
         complaint = self.bus.cycle_time(ids).too_short(self.period_s, len(ids), self.bus.baud)
         if complaint is not None:
             raise BringUpError(complaint)
-        give_up_s = self.clock.now() + PATIENCE_S
+        give_up_s = self.clock.now() + _UP_PATIENCE_S
         self._read.take(self.bus.read_block(ids, *READING))
         while not self._read.health.answered[present].all() and self.clock.now() < give_up_s:
             asked()
             self._read.take(self.bus.read_block(ids, *READING))
+        self._check_reading(present)
+        torque.expect_on(ids[joint] for joint in present)
+        self._raise_torque(present, asked)
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
-        check_reading(self._read.health, self._beyond(), self.calibration, self.limits, present)
-        torque.expect_on(ids[joint] for joint in present)
-        steps = self._read.steps.astype(int)
-        goals = [(ids[joint], int(steps[joint]), self._speed[joint]) for joint in present]
-        raise_torque(self.bus, goals, self.limits.torque_limit, self.limits.ramp_time_s, asked)
         self._gate, self._is_up = self._new_gate(), True
         self._wanted = self._read.angle.copy()
         self._follows = np.isin(np.arange(self.n_joints), present)
         self._refused, torque.stop_reason, self._gone_since_s = set(), None, None
         self.next_cycle_s = self.clock.now()
         self._owes_goal = False
+
+    def _find_missing(self, look: Look) -> list[int]:
+        """Return joints (from 0) with silent servos. Raises BringUpError: too many, unfit ones, or interrupted."""
+        missing, wrong, give_up_s = list(range(self.n_joints)), [], math.inf
+        while missing and self.clock.now() < give_up_s:
+            for joint in list(missing):
+                look()
+                found = self._servo_faults(joint)
+                if found is not None:
+                    missing.remove(joint)
+                    wrong += found
+            give_up_s = min(give_up_s, self.clock.now() + _UP_PATIENCE_S)
+        silent = [f"{self._name(joint)} does not answer" for joint in missing]
+        if wrong:
+            raise BringUpError("\n".join([*wrong, *silent]))
+        if len(missing) == self.n_joints:
+            raise BringUpError(
+                "no servo answers at this baud rate; look at power and cable, and who answers to scan --all-bauds"
+            )
+        if len(missing) > self.limits.max_lost_joints:
+            raise BringUpError("\n".join([*silent, f"at most {self.limits.max_lost_joints} joints may be missing"]))
+        return missing
+
+    def _servo_faults(self, joint: int) -> list[str] | None:
+        """Return why the servo of ``joint`` (from 0) may not move, one line each, or None if it does not answer."""
+        one, name, calibration = self.calibration.joints[joint], self._name(joint), self.calibration
+        info = self.bus.ping(one.servo_id)
+        if info is None:
+            return None
+        if info.ambiguous:
+            return [f"{name}: {say_twins(one.servo_id)}"]
+        found = read_held(self.bus, [one.servo_id])[one.servo_id]
+        if found is None:
+            return None
+        changed = [] if one.held is None else changes(one.held, found, one.servo_id)
+        low, high = (
+            one.zero_steps + one.direction * end / calibration.rad_per_step for end in (one.low_rad, one.high_rad)
+        )
+        return [f"{name}: {line}" for line in changed] or faults(found, name, (low, high), calibration.family)
+
+    def _check_reading(self, joints: list[int]) -> None:
+        """Raise BringUpError if a servo of ``joints`` (from 0) is silent, beyond a limit, or has a broken encoder, or a
+        joint is outside its range: its servo takes the range to be elsewhere, and would drive it there."""
+        health, outside = self._read.health, self._beyond()
+        _, reason = HealthMonitor(self.limits, self.n_joints).check(health, 0.0)
+        wrong = [] if reason is None else [reason]
+        for joint in joints:
+            if not health.answered[joint]:
+                wrong.append(f"{self._name(joint)} answers a ping but no reading; look at the wiring")
+            elif health.error[joint] & ServoError.ENCODER:
+                wrong.append(f"{self._name(joint)} says that its encoder is broken")
+            elif joint in outside:
+                wrong.append(f"{self._name(joint)}: it {outside[joint]}: {_BEND_BACK}")
+        if wrong:
+            raise BringUpError("\n".join(wrong))
+
+    def _raise_torque(self, joints: list[int], look: Look) -> None:
+        """Raise the torque of ``joints`` (from 0), at rest where they are. Raises BringUpError: a servo does not obey."""
+        ids = [self.calibration.ids[joint] for joint in joints]
+        for part in range(_RAMP_STEPS):
+            for servo_id in ids:
+                look()
+                give_up_s = self.clock.now() + _UP_PATIENCE_S
+                while not self._set_torque_limit(servo_id, self.limits.torque_limit * (part + 1) / _RAMP_STEPS):
+                    look()
+                    if self.clock.now() > give_up_s:
+                        raise BringUpError(f"servo {servo_id} does not take a torque limit")
+            if part == 0:  # the goal is the present position, and switches the torque on
+                steps = self._read.steps[joints].astype(int).tolist()
+                self.bus.write_targets(ids, steps, [self._speed[joint] for joint in joints])
+                silent = [str(one) for one, known in self.bus.torque(ids, True).items() if not known]
+                if silent:
+                    raise BringUpError(f"servos {', '.join(silent)} do not switch their torque on")
+            end_s = self.clock.now() + self.limits.ramp_time_s / _RAMP_STEPS
+            while (left_s := end_s - self.clock.now()) > 0.0:
+                look()
+                self.clock.sleep(min(left_s, _LOOK_S))
+
+    def _set_torque_limit(self, servo_id: int, share: float) -> bool:
+        """Let a servo use this share of its stall torque. Return True if it is known to obey."""
+        count = round(share * self.bus.family.full_count("torque_limit"))
+        return self.bus.write_register(servo_id, "torque_limit", count)
+
+    def _name(self, joint: int) -> str:
+        return f"joint {joint + 1} (servo {self.calibration.ids[joint]})"
 
     def _beyond(self) -> dict[int, str]:
         low, high = self.calibration.low_rad, self.calibration.high_rad
