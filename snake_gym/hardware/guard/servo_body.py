@@ -313,7 +313,7 @@ class ServoBody:
 
     def _servo_faults(self, joint: int) -> list[str] | None:
         """Return why the servo of ``joint`` (from 0) may not move, one line each, or None if it does not answer."""
-        one, name, calibration = self.calibration.joints[joint], self._name(joint), self.calibration
+        one, name = self.calibration.joints[joint], self._name(joint)
         info = self.bus.ping(one.servo_id)
         if info is None:
             return None
@@ -323,10 +323,9 @@ class ServoBody:
         if found is None:
             return None
         changed = [] if one.held is None else changes(one.held, found, one.servo_id)
-        low, high = (
-            one.zero_steps + one.direction * end / calibration.rad_per_step for end in (one.low_rad, one.high_rad)
-        )
-        return [f"{name}: {line}" for line in changed] or faults(found, name, (low, high), calibration.family)
+        step_rad = one.direction * self.calibration.rad_per_step
+        ends = one.zero_steps + one.low_rad / step_rad, one.zero_steps + one.high_rad / step_rad
+        return [f"{name}: {line}" for line in changed] or faults(found, name, ends, self.calibration.family)
 
     def _check_reading(self, joints: list[int]) -> None:
         """Raise BringUpError if a servo of ``joints`` (from 0) is silent, beyond a limit, or has a broken encoder, or a
@@ -345,7 +344,7 @@ class ServoBody:
             raise BringUpError("\n".join(wrong))
 
     def _raise_torque(self, joints: list[int], look: Look) -> None:
-        """Raise the torque of ``joints`` (from 0), at rest where they are. Raises BringUpError: a servo does not obey."""
+        """Raise the torque of ``joints`` (from 0), at rest where they are. Raises BringUpError: one does not obey."""
         ids = [self.calibration.ids[joint] for joint in joints]
         for part in range(_RAMP_STEPS):
             for servo_id in ids:
