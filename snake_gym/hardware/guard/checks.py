@@ -213,14 +213,3 @@ class HealthMonitor:
             for joint in np.flatnonzero(wrong & health.answered):
                 return f"joint {joint + 1} {what} ({values[joint]:.3g}{unit})"
         return None
-
-
-def beyond_range(angle: FloatArray, low: FloatArray, high: FloatArray, allowed_rad: float) -> dict[int, str]:
-    """Return where joints are, by number from 0, that are outside their range by more than ``allowed_rad`` [rad], which
-    no joint is that follows its references. Angles (J,), ranges ``low`` to ``high`` (J,) [rad]."""
-    beyond = np.maximum(low - angle, angle - high)
-    return {
-        one: f"is at {angle[one]:.3g} rad, outside its range {low[one]:.3g} to {high[one]:.3g} by more than "
-        f"{allowed_rad:g}"
-        for one in np.flatnonzero(beyond > allowed_rad).tolist()
-    }

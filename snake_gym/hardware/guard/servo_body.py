@@ -28,7 +28,7 @@ from snake_gym.hardware.bus.family import READING, ServoError
 from snake_gym.hardware.bus.transport import SerialTransport
 from snake_gym.hardware.calibration.calibration import Calibration, changes, faults, read_held
 from snake_gym.hardware.guard.body import BodySample, BringUpError, ServoReadings
-from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits, beyond_range
+from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.torque_switch import TorqueSwitch
 from snake_gym.robot.spec import FloatArray
@@ -374,8 +374,13 @@ class ServoBody:
         return f"joint {joint + 1} (servo {self.calibration.ids[joint]})"
 
     def _beyond(self) -> dict[int, str]:
-        low, high = self.calibration.low_rad, self.calibration.high_rad
-        return beyond_range(self._read.angle, low, high, self.limits.runaway_rad)
+        """Return where joints are, by number from 0, that are far outside their range: none that follows gets there."""
+        angle, low, high = self._read.angle, self.calibration.low_rad, self.calibration.high_rad
+        most = self.limits.runaway_rad
+        return {
+            k: f"is at {angle[k]:.3g} rad, outside its range {low[k]:.3g} to {high[k]:.3g} by more than {most:g}"
+            for k in np.flatnonzero(np.maximum(low - angle, angle - high) > most).tolist()
+        }
 
     def _new_gate(self) -> CommandGate:
         return CommandGate(self.calibration.low_rad, self.calibration.high_rad, self.limits, self._read.angle)
