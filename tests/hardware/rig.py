@@ -115,16 +115,15 @@ class Bench:
     """Servos in memory, given by their IDs or as they are, and a driver; ``more``: arguments of the bus."""
 
     def __init__(
-        self, servos: Sequence[int | EmulatedServo], plant: FirstOrderPlant | None = None, retries: int = 2,
-        latency_s: float | None = None, reopens: bool = True, **more: Any,
+        self, servos: Sequence[int | EmulatedServo], plant: FirstOrderPlant | None = None,
+        latency_s: float | None = None, **more: Any,
     ) -> None:  # fmt: skip
         self.servos = [EmulatedServo(one) if isinstance(one, int) else one for one in servos]
         self.plant = plant or FirstOrderPlant(len(servos))
         self.bus = FaultyBus(self.servos, plant=self.plant, **more)
         self.clock = self.bus.clock
         self.spy = Spy(self.bus.host_transport())
-        reopen = self._reopen if reopens else None
-        self.driver = ServoBus(self.spy, self.bus.baud, self.clock, latency_s, retries, reopen)
+        self.driver = ServoBus(self.spy, self.bus.baud, self.clock, latency_s, reopen=self._reopen)
 
     def _reopen(self) -> Spy:
         self.spy.end = self.bus.host_transport()
