@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field, fields
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
@@ -44,7 +45,7 @@ from snake_gym.simulation.faults import (
 )
 from snake_gym.simulation.sensor_errors import SensorErrors
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from snake_gym.simulation.streams import RandomStreams
+from snake_gym.simulation.streams import RandomStreams, begin_streams
 
 Bias = Annotated[float, Field(ge=-1e6, le=1e6)]
 """Error of an encoder, to either side [rad]."""
@@ -99,7 +100,7 @@ class SensorConfig(Settings):
     """Joint angles are rounded to multiples of this (2 pi / 4096 for a 12 bit encoder)."""
     encoder_faults: EncoderFaultConfig = field(default_factory=EncoderFaultConfig)
 
-    @property
+    @cached_property
     def is_perfect(self) -> bool:
         """Whether sensors that have not failed tell the truth."""
         return not any(getattr(self, f.name) for f in fields(self) if f.name != "encoder_faults")
@@ -253,14 +254,15 @@ def measure(
     """
     state, n_joints = robot.state, robot.spec.n_joints
     if errors is None:
-        angle, rate = robot.servo_angle()[rows], robot.servo_rate()[rows]
+        angle, rate, reads_truly = robot.read_servos(rows)
         head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
     else:
         angle, rate, head_xy, head_angle = errors.read(robot, rows)
+        reads_truly = False
     valid = np.ones(head_angle.size, dtype=bool)
     are_good = errors is None and robot.nominal_bodies and config.is_perfect
     are_good = are_good and (encoders is None or not encoders.config.any)
-    if are_good and robot.reads_truly():
+    if are_good and reads_truly:
         return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy[rows].copy())
     if not config.is_perfect:
         noise = streams.normal(2 * n_joints + 3, rows)
@@ -314,8 +316,7 @@ class SensorSuite:
         encoder_faults: EncoderFaultConfig | None = None,
     ) -> None:
         """New episodes in the worlds of ``rows``; arguments as of ``RandomStreams`` and ``Encoders.begin``."""
-        for streams in self.streams.values():
-            streams.begin(seeds, episodes, rows)
+        begin_streams(self.streams.values(), seeds, episodes, rows)
         self.encoders.begin(seeds, episodes, rows, encoder_faults)
 
     def measure(self, robot: Robot, rows: Any = slice(None)) -> Measurement:

@@ -176,7 +176,7 @@ class SimulatedRobot(Robot):
         Raises ConfigError for a link within an obstacle.
         """
         choose(point, POINTS, "point")
-        rows: Any = slice(None) if mask is None else mask
+        rows = self._all if mask is None else np.flatnonzero(mask)
         theta = chain_angles(joint_angle, np.asarray(head_angle, dtype=np.float64))
         centre = np.array(point_xy, dtype=np.float64)
         to_centre = self._centre_offset(theta, rows)
@@ -198,14 +198,15 @@ class SimulatedRobot(Robot):
             if delay is not None:
                 delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
         if self._among_obstacles:
-            self._check_overlap(np.flatnonzero(np.ones(self.n_worlds, bool) if mask is None else mask))
+            self._check_overlap(rows)
 
     def _check_overlap(self, worlds: NDArray[np.int64]) -> None:
         """Raise ConfigError if a robot begins within an obstacle, which would throw it out."""
         angle, half = self.state.link_angle[worlds], self.params.half_length[worlds]
         along = half[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
         before_head = np.cumsum((along[:, :-1] + along[:, 1:])[:, ::-1], axis=1)[:, ::-1]
-        centre = self.state.head_xy[worlds][:, None, :] - np.pad(before_head, ((0, 0), (0, 1), (0, 0)))
+        centre = self.state.head_xy[worlds][:, None, :].repeat(angle.shape[1], axis=1)
+        centre[:, :-1] -= before_head
         overlap = deepest_overlaps(self.obstacles.feature[worlds], angle, centre, half, self.params.radius[worlds])
         worst = int(overlap.argmax())
         if overlap[worst] > _DEEPEST_START_M:
@@ -231,22 +232,17 @@ class SimulatedRobot(Robot):
         """Switch on the laws of the faults that were written to ``faults``."""
         self.allow_faults(self.fault_names())
 
-    def reads_truly(self) -> bool:
-        """Return True if no world has a fault because of which a servo may read, or tell, another angle than its
-        joint's."""
-        return max(self.faults.kind.max(), self.second_faults.kind.max()) < SLIPPED
+    def read_servos(self, rows: Any = slice(None)) -> tuple[FloatArray, FloatArray, bool]:
+        """Return joint angles [rad] and rates [rad/s] (M, J) as the servos' own encoders read them, and their truth.
 
-    def servo_angle(self) -> FloatArray:
-        """Return the joint angles as the servos' own encoders read them (W, J) [rad].
-
-        They are wrong where the horn of a servo has slipped, behind its encoder, or the encoder errs.
+        They are wrong where the horn of a servo has slipped, behind its encoder, or the encoder errs. The truth is
+        False where any world has a fault because of which a servo may read, or tell, another angle than its joint's.
         """
-        angle = self.joint_angle()
-        return angle if self.reads_truly() else angle - self.state.slip_rad + self.servos.misread_rad
-
-    def servo_rate(self) -> FloatArray:
-        """Return the joint rates as the servos' own encoders read them (W, J) [rad/s]."""
-        return self.joint_rate() if self.reads_truly() else self.joint_rate() - self.state.slip_rate
+        state, faults = self.state, (self.faults, self.second_faults)
+        angle, rate = (values[:, :-1] - values[:, 1:] for values in (state.link_angle[rows], state.link_rate[rows]))
+        if max(slot.kind.max() for slot in faults) < SLIPPED:
+            return angle, rate, True
+        return angle - state.slip_rad[rows] + self.servos.misread_rad[rows], rate - state.slip_rate[rows], False
 
     def failed_now(self) -> NDArray[np.bool_]:
         """Return a mask (W, J) of the joints that are failed at the present time."""

@@ -248,12 +248,12 @@ def test_what_a_servo_reads_wrong_is_as_late_as_the_rest_of_its_reading() -> Non
     late = {"encoder_delay_s": {"low": 0.4, "high": 0.4}}
     events = [{"joint": 5, "kind": "misread", "strength": 0.3}, {"joint": 2, "kind": "slipped", "onset_s": 1.0}]
     core = make(late, 2, faults={"events": events})
-    said = [core.robot.servo_angle()]
-    rates = [core.robot.servo_rate()]
+    said = [core.robot.read_servos()[0]]
+    rates = [core.robot.read_servos()[1]]
     for k in range(12):
         play(core, 1)
-        said.append(core.robot.servo_angle())
-        rates.append(core.robot.servo_rate())
+        said.append(core.robot.read_servos()[0])
+        rates.append(core.robot.read_servos()[1])
         np.testing.assert_allclose(core.measurement.joint_angle, said[max(k - 1, 0)], atol=1e-12)
         np.testing.assert_allclose(core.measurement.joint_rate, rates[max(k - 1, 0)], atol=1e-12)
     assert np.abs(np.array(said)[:, 0, 4] - said[0][0, 4]).max() > 0.05
