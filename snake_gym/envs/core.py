@@ -23,7 +23,7 @@ from snake_gym.envs.saved_state import write_state
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observer import Observer
 from snake_gym.physics.faults import HEALTHY
-from snake_gym.plugins import check_numbers
+from snake_gym.plugins import are_finite, check_numbers
 from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.protocol import Robot
@@ -98,6 +98,7 @@ class SnakeCore:
         self.seeds, self.step_count, self.folded_steps = (np.zeros(n_worlds, np.int64) for _ in range(3))
         self.episode = np.full(n_worlds, -1, np.int64)
         """(W,) number of the episode of its seed, from 0; -1: none has begun."""
+        self._have_begun = False
         self.step_limit = np.full(n_worlds, self.n_steps, np.int64)
         self.live, self.terminated, self.truncated = (np.zeros(n_worlds, bool) for _ in range(3))
         self.action: FloatArray = np.zeros((n_worlds, self.decoder.size))
@@ -134,7 +135,8 @@ class SnakeCore:
     @property
     def have_begun(self) -> bool:
         """True once every world has had a reset, and so a seed."""
-        return bool((self.episode >= 0).all())
+        self._have_begun = self._have_begun or bool((self.episode >= 0).all())
+        return self._have_begun
 
     # --- settings of the next episodes -------------------------------------------------------------------------------
 
@@ -327,7 +329,7 @@ class SnakeCore:
     def _check_finite(self) -> None:
         """Raise FloatingPointError if a world's motion is no longer finite."""
         motion = self.robot.motion()
-        if not all(np.isfinite(values).all() for values in motion):
+        if not all(are_finite(values) for values in motion):
             lost = [~np.isfinite(values).all(axis=1) for values in motion]
             world = int(np.flatnonzero(np.logical_or.reduce(lost))[0])
             raise FloatingPointError(
@@ -358,7 +360,10 @@ class SnakeCore:
         return {POLICY: obs, PRIVILEGED: truth if rows is None else truth[rows]}
 
     def infos(self, all_of_them: bool = True) -> dict[str, Any]:
-        """Return the infos on each world's episode so far, fresh arrays (W,): all, or speed and weighted terms alone."""
+        """Return the infos on each world's episode so far, fresh arrays (W,).
+
+        Without ``all_of_them``, they are speed and weighted reward terms.
+        """
         state = self.robot.state
         speed_m_s = np.hypot(state.centre_vel[:, 0], state.centre_vel[:, 1])
         if not all_of_them:
@@ -418,6 +423,7 @@ class SnakeCore:
         number is not finite but the state's is. Whether an episode can come to such a state is not looked for.
         """
         write_state(self._state_arrays(), state, self._at_first)
+        self._have_begun = False
         self.robot.restored()
         if self.randomisation is not None:
             self.randomisation.restored()

@@ -122,7 +122,7 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
         self, actions: NDArray[Any]
     ) -> tuple[Observations, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Advance one control step; see ``SnakeCore.step``, and the class for ends and resets."""
-        if (self.core.episode < 0).any():
+        if not self.core.have_begun:
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")
         core, mode = self.core, self.autoreset_mode
         before = np.flatnonzero(core.terminated | core.truncated) if mode is AutoresetMode.NEXT_STEP else ()

@@ -5,6 +5,7 @@ Frame: world x-y plane, angles counter-clockwise from x. W worlds (1 on hardware
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -77,17 +78,19 @@ def mean_angle(measurement: Measurement) -> FloatArray:
     """
     if measurement.heading is not None:
         return measurement.heading
-    n_joints = measurement.joint_angle.shape[1]
-    weight = np.arange(1, n_joints + 1) / (n_joints + 1)
     # A sum along each row, not a matrix product: BLAS would round a world alone and in a batch differently.
-    return measurement.head_angle + (measurement.joint_angle * weight).sum(axis=1)
+    return measurement.head_angle + (measurement.joint_angle * _shares(*measurement.joint_angle.shape)).sum(axis=1)
 
 
 def head_angle_for(joint_angle: FloatArray, heading: FloatArray) -> FloatArray:
     """Return the angle (M,) [rad] of the head link at which the mean of the link angles is ``heading`` (M,) [rad]."""
-    n_joints = joint_angle.shape[1]
-    share = np.arange(1, n_joints + 1) / (n_joints + 1)
-    return heading - (joint_angle * share).sum(axis=1)
+    return heading - (joint_angle * _shares(*joint_angle.shape)).sum(axis=1)
+
+
+@lru_cache(maxsize=16)
+def _shares(n_rows: int, n_joints: int) -> FloatArray:
+    """Return the shares of the joints in the mean link angle, in every row: numpy is slow to repeat a short one."""
+    return np.tile(np.arange(1, n_joints + 1) / (n_joints + 1), (n_rows, 1))
 
 
 def centre_offset(spec: ChainSpec, theta: FloatArray) -> FloatArray:

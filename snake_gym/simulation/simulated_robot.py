@@ -238,9 +238,9 @@ class SimulatedRobot(Robot):
         They are wrong where the horn of a servo has slipped, behind its encoder, or the encoder errs. The truth is
         False where any world has a fault because of which a servo may read, or tell, another angle than its joint's.
         """
-        state, faults = self.state, (self.faults, self.second_faults)
+        state = self.state
         angle, rate = (values[:, :-1] - values[:, 1:] for values in (state.link_angle[rows], state.link_rate[rows]))
-        if max(slot.kind.max() for slot in faults) < SLIPPED:
+        if self._last_kind() < SLIPPED:
             return angle, rate, True
         return angle - state.slip_rad[rows] + self.servos.misread_rad[rows], rate - state.slip_rate[rows], False
 
@@ -289,7 +289,12 @@ class SimulatedRobot(Robot):
 
     def has_registered_faults(self) -> bool:
         """Return True if a joint has, had or will have a fault of a registered kind: what servos do is then kept."""
-        return bool(max(self.faults.kind.max(), self.second_faults.kind.max()) > LAST_KERNEL_CODE)
+        return self._last_kind() > LAST_KERNEL_CODE
+
+    def _last_kind(self) -> int:
+        """Return the largest code of a fault that joints have, had or will have in the present episodes."""
+        first, second = self.faults.kind, self.second_faults.kind
+        return max(int(first.max()), int(second.max()) if np.count_nonzero(second) else HEALTHY)
 
     def note_torques(self) -> None:
         """Keep the mean square of each motor's torque, ``servos.torque_square``, whatever faults there are."""
@@ -345,7 +350,7 @@ class SimulatedRobot(Robot):
         """Return references and their shifts in the servos' loops (W, J), faults of the kernels' kinds and parameters
         under the faults of this control step; shifts None: there are none."""
         servos, faults, params = self.servos, (self.faults, self.second_faults), self.params
-        last_kind = max(slot.kind.max() for slot in faults)
+        last_kind = self._last_kind()
         if last_kind >= SLIPPED and not self._laws.servo_faults:
             self._laws = self._laws._replace(servo_faults=True)
         done = None
