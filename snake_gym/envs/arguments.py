@@ -59,6 +59,7 @@ def check_action(action: Any, shape: tuple[int, ...]) -> FloatArray:
         raise ValueError(f"action{list(place)} is {values[place]}; expected a finite number in [-1, 1]")
     return values.clip(-1.0, 1.0)
 
+
 def check_seed(seed: Any, largest: int = LARGEST_SEED, where: str = "seed") -> int:
     """Return ``seed`` as a Python integer. Raises ValueError unless it is an integer from 0 to ``largest``."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= largest:

@@ -94,13 +94,12 @@ class Routes:
 
     def restored(self, rows: Any = slice(None)) -> None:
         """Compute lengths and directions anew from the points of worlds ``rows``."""
-        step = np.diff(self.xy[rows], axis=1)
-        length = np.hypot(step[..., 0], step[..., 1])
-        end = np.cumsum(length, axis=1)
-        self._piece[rows, :, :2] = self.xy[rows, :-1]
-        self._piece[rows, :, 2:4] = step / np.where(length > 0.0, length, 1.0)[..., None]
-        self._piece[rows, :, 4] = length
-        self._begin[rows] = end - length
+        xy = self.xy[rows]
+        step = xy[:, 1:] - xy[:, :-1]
+        length = np.hypot(step[..., 0], step[..., 1])[..., None]
+        end = np.cumsum(length[..., 0], axis=1)
+        self._piece[rows] = np.concatenate([xy[:, :-1], step / np.where(length > 0.0, length, 1.0), length], axis=2)
+        self._begin[rows] = end - length[..., 0]
         self.length_m[rows] = end[:, -1]
 
     def nearest(
@@ -132,9 +131,20 @@ class Routes:
     def _find(self, arc_m: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
         """Return the pieces (M, 5) at arc lengths (M,) [m], and the arc lengths from their starts."""
         worlds = self._rows[rows]
-        arc = np.clip(arc_m, 0.0, self.length_m[worlds])
-        at = np.maximum((self._begin[rows] <= arc[:, None]).sum(axis=1) - 1, 0)
+        arc = np.clip(arc_m, 0.0, self.length_m[rows])
+        at = np.empty(worlds.size, np.int64)
+        _find_pieces(self._begin, worlds, arc, at)
         return self._piece[worlds, at], arc - self._begin[worlds, at]
+
+
+@cached_njit(nogil=True)
+def _find_pieces(begin, worlds, arc, at):  # type: ignore[no-untyped-def]
+    """Find the last piece of each world that begins at or before the arc length, or the first."""
+    for m in range(worlds.size):
+        n = 0
+        for i in range(begin.shape[1]):
+            n += begin[worlds[m], i] <= arc[m]
+        at[m] = max(n - 1, 0)
 
 
 @cached_njit(nogil=True)

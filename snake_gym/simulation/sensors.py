@@ -32,7 +32,7 @@ from snake_gym.config import Settings
 from snake_gym.config.settings import NonNegative, Positive, Share
 from snake_gym.obstacles.ray_casting import cast_rays
 from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY, SLACK_S
-from snake_gym.robot.measurement import Measurement, link_angles, weigh_directions
+from snake_gym.robot.measurement import Measurement, link_angles, turn_back, weigh_directions
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.faults import (
@@ -339,17 +339,17 @@ class SensorSuite:
 
     def _feel(self, config: ContactSensorConfig, robot: SimulatedRobot, rows: Any) -> FloatArray:
         """Sensed contact force (M, N, 2) [N], link frame."""
-        force, angle = robot.state.contact_force[rows], robot.state.link_angle[rows]
+        force = robot.state.contact_force[rows]
         sensed = np.zeros_like(force)
-        touched = (force[..., 0] != 0.0) | (force[..., 1] != 0.0)
-        cos, sin, force_xy = np.cos(angle[touched]), np.sin(angle[touched]), force[touched]
-        along = cos * force_xy[:, 0] + sin * force_xy[:, 1]
-        sensed[touched] = np.stack([along, cos * force_xy[:, 1] - sin * force_xy[:, 0]], axis=1)
+        touched = np.flatnonzero((force[..., 0] != 0.0) | (force[..., 1] != 0.0))
+        if touched.size:
+            angle, force_w = robot.state.link_angle[rows].ravel()[touched], force.reshape(-1, 2)[touched]
+            sensed.reshape(-1, 2)[touched] = turn_back(force_w, angle)
         if config.noise_n > 0.0:
             sensed += config.noise_n * self.streams["contact_sensor"].normal(force[0].size, rows).reshape(force.shape)
         if config.threshold_n > 0.0:
             sensed[np.abs(sensed) < config.threshold_n] = 0.0
-        return np.clip(sensed, -config.limit_n, config.limit_n, out=sensed)
+        return sensed.clip(-config.limit_n, config.limit_n, out=sensed)
 
     def _scan(self, config: RangeScanConfig, robot: SimulatedRobot, rows: Any) -> FloatArray:
         """Measured distances (M, B) [m]."""
@@ -361,4 +361,4 @@ class SensorSuite:
             distance += config.noise_m * self.streams["range_scan"].normal(beams.size, rows) * echo
         if config.dropout > 0.0:
             distance[self.streams["range_scan"].uniform(beams.size, rows) < config.dropout] = config.max_range_m
-        return np.clip(distance, 0.0, config.max_range_m, out=distance)
+        return distance.clip(0.0, config.max_range_m, out=distance)
