@@ -34,6 +34,8 @@ HEALTHY, LOCKED, FREE, WEAK = 0.0, 1.0, 2.0, 3.0
 KIND_NAMES = ("healthy", "locked", "free", "weak")
 """Their names, in the order of the codes."""
 
+_JUDGED = ("kind", "locked_ratio", "loose_ratio", "healthy_ratio", "asked2", "done2", "product")
+"""Arrays of the state that are written where an interval ends."""
 BoolArray = NDArray[np.bool_]
 
 _PREFIX = "fault_"
@@ -93,8 +95,7 @@ class FaultDetector:
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Return the state with all joints healthy and nothing seen."""
         state = self.intervals.initial_state(n_worlds)
-        names = ("kind", "locked_ratio", "loose_ratio", "healthy_ratio", "asked2", "done2", "product")
-        return {**state, **{name: np.zeros_like(state["start"]) for name in names}}
+        return {**state, **{name: np.zeros_like(state["start"]) for name in _JUDGED}}
 
     def update(self, state: ControllerState, measurement: Measurement, dt_s: float) -> FloatArray:
         """Judge the joints' motion in the last ``dt_s`` [s]; return the estimate (W, J) and advance ``state``.
@@ -102,9 +103,12 @@ class FaultDetector:
         After it, the caller gives its next command to ``command_given``.
         """
         ended = self.intervals.advance(state, measurement, dt_s)
-        if ended.due.any():
-            self._correlate(state, ended)
-            self._judge(state, ended)
+        if ended.asked.size:
+            judged = {name: state[name][ended.worlds] for name in _JUDGED}
+            self._correlate(judged, ended)
+            self._judge(judged, ended)
+            for name, values in judged.items():
+                state[name][ended.worlds] = values
         return state["kind"]
 
     def command_given(self, state: ControllerState, reference: FloatArray) -> None:
@@ -112,55 +116,60 @@ class FaultDetector:
         state["reference"][:] = reference
 
     def _correlate(self, state: ControllerState, ended: Interval) -> None:
-        due, asked, done, length_s = ended
-        keep = np.exp(-length_s / self.config.memory_s)[:, None]
+        asked, done = ended.asked, ended.done
+        keep = np.exp(-ended.length_s / self.config.memory_s)
         for name, product in (("asked2", asked * asked), ("done2", done * done), ("product", asked * done)):
-            state[name][:] = np.where(due[:, None], keep * state[name] + product, state[name])
+            state[name] *= keep
+            state[name] += product
 
     def _judge(self, state: ControllerState, ended: Interval) -> None:
-        config, asked, done = self.config, ended.asked, ended.done
-        time_s = ended.length_s[:, None]
+        config, done, time_s = self.config, ended.done, ended.length_s
         noise2 = 2.0 * config.angle_noise_rad**2  # of a difference of two measurements
-        healthy = config.follow_spread * np.abs(asked) + self._floor * time_s
+        asked = np.abs(ended.asked)
+        healthy = config.follow_spread * asked + self._floor * time_s
         likely = {
-            "healthy": _log_normal(done - config.follow_share * asked, healthy * healthy + noise2),
+            "healthy": _log_normal(done - config.follow_share * ended.asked, healthy * healthy + noise2),
             "locked": _log_normal(done, (self._locked * time_s) ** 2 + noise2),
             "loose": _log_normal(done, (self._loose * time_s) ** 2 + noise2),
         }
         # Where no motion was asked for, healthy and locked look the same.
-        told = ended.due[:, None] & (config.follow_share * np.abs(asked) > 2.0 * np.sqrt(noise2) + self._floor * time_s)
-        bound = config.alarm / 3.0
-        failed = state["kind"] != HEALTHY
+        told = (config.follow_share * asked > 2.0 * np.sqrt(noise2) + self._floor * time_s).astype(np.float64)
+        failed = (state["kind"] != HEALTHY).astype(np.float64)
         for name in ("locked", "loose"):
-            gain = np.clip(likely[name] - likely["healthy"], -bound, bound)
-            ratio = state[f"{name}_ratio"]
-            ratio += np.where(told, gain, 0.0)
-            np.clip(ratio, 0.0, 2.0 * config.alarm, out=ratio)
-        gain = likely["healthy"] - np.maximum(likely["locked"], likely["loose"])
-        ratio = state["healthy_ratio"]
-        ratio += np.where(told & failed, np.clip(gain, -bound, bound), 0.0)
-        np.clip(ratio, 0.0, 2.0 * config.alarm, out=ratio)
-        self._name(state, failed)
+            self._add(state[f"{name}_ratio"], likely[name] - likely["healthy"], told)
+        self._add(
+            state["healthy_ratio"], likely["healthy"] - np.maximum(likely["locked"], likely["loose"]), told * failed
+        )
+        self._name({name: values.reshape(-1) for name, values in state.items()}, failed.reshape(-1) > 0.0)
+
+    def _add(self, ratio: FloatArray, gain: FloatArray, counts: FloatArray) -> None:
+        """Add a bounded gain to a likelihood ratio where it ``counts`` (1, else 0), in place."""
+        bound = self.config.alarm / 3.0
+        ratio += gain.clip(-bound, bound, out=gain) * counts
+        ratio.clip(0.0, 2.0 * self.config.alarm, out=ratio)
 
     def _name(self, state: ControllerState, failed: BoolArray) -> None:
-        """Set the estimate where a ratio passes the alarm: kind of failure, or recovered."""
+        """Set the estimate where a ratio passes the alarm: kind of failure, or recovered; all arrays are flat."""
         alarm = self.config.alarm
-        locked, loose = state["locked_ratio"], state["loose_ratio"]
-        spread = np.sqrt(state["asked2"] * state["done2"])
-        correlation = np.divide(state["product"], spread, out=np.zeros_like(spread), where=spread > 0.0)
+        locked, loose, healthy = (state[f"{name}_ratio"] for name in ("locked", "loose", "healthy"))
+        is_alarmed = np.maximum(locked, loose) >= alarm
+        well, alarmed = np.flatnonzero(failed & (healthy >= alarm) & ~is_alarmed), np.flatnonzero(is_alarmed)
+        spread = np.sqrt(state["asked2"][alarmed] * state["done2"][alarmed])
+        correlation = np.divide(state["product"][alarmed], spread, out=np.zeros_like(spread), where=spread > 0.0)
         kind = np.where(correlation > self.config.weak_correlation, WEAK, FREE)
-        kind = np.where(locked >= loose, LOCKED, kind)
-        alarmed = np.maximum(locked, loose) >= alarm
-        well = failed & (state["healthy_ratio"] >= alarm)
-        state["kind"][:] = np.where(alarmed, kind, np.where(well, HEALTHY, state["kind"]))
-        for name in ("locked_ratio", "loose_ratio", "healthy_ratio"):
-            state[name][well & ~alarmed] = 0.0
-        state["healthy_ratio"][~failed] = 0.0
+        state["kind"][alarmed] = np.where(locked[alarmed] >= loose[alarmed], LOCKED, kind)
+        state["kind"][well] = HEALTHY
+        locked[well], loose[well], healthy[well] = 0.0, 0.0, 0.0
+        healthy *= failed
 
 
-def _log_normal(deviation: FloatArray, variance: FloatArray | float) -> FloatArray:
+def _log_normal(deviation: FloatArray, variance: FloatArray) -> FloatArray:
     """Return the logarithm of a normal density, without its constant."""
-    return np.asarray(-0.5 * (deviation * deviation / variance + np.log(variance)), dtype=np.float64)
+    likely = deviation * deviation
+    likely /= variance
+    likely += np.log(variance)
+    likely *= -0.5
+    return likely
 
 
 def known_kind(kind: FloatArray, measurement: Measurement) -> FloatArray:

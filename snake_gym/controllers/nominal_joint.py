@@ -52,16 +52,16 @@ class NominalJoints:
 
 
 class Interval(NamedTuple):
-    """Intervals that may have ended with a measurement."""
+    """Intervals that have ended with a measurement, in M worlds."""
 
-    due: NDArray[np.bool_]
-    """Worlds (W,) in which one has; the others' numbers below tell nothing."""
+    worlds: NDArray[np.int64] | slice
+    """The worlds (M,); all of them as a slice."""
     asked: FloatArray
-    """Motion (W, J) [rad] that nominal joints would have made."""
+    """Motion (M, J) [rad] that nominal joints would have made."""
     done: FloatArray
-    """Motion (W, J) [rad] that was made."""
+    """Motion (M, J) [rad] that was made."""
     length_s: FloatArray
-    """(W,)"""
+    """(M, 1), or (1, 1) where all are as long: numpy is faster with one number."""
 
 
 class JointIntervals:
@@ -86,15 +86,17 @@ class JointIntervals:
         self.nominal.advance(state["model_angle"], state["model_rate"], state["reference"], dt_s)
         state["elapsed_s"] += dt_s
         due = ~first & (state["elapsed_s"] >= self.length_s - 1e-9)
-        asked, done = state["model_angle"] - state["start"], angle - state["start"]
-        ended = Interval(due, asked, done, np.where(due, state["elapsed_s"], 0.0))
-        begin = due | first
+        worlds, begin = (slice(None) if mask.all() else np.flatnonzero(mask) for mask in (due, due | first))
+        start = state["start"][worlds]
+        asked, done = state["model_angle"][worlds] - start, angle[worlds] - start
+        length_s = state["elapsed_s"][worlds][:, None]
+        length_s = (length_s[:1] if (length_s == length_s[:1]).all() else length_s).copy()
         for name in ("start", "model_angle"):
             state[name][begin] = angle[begin]
         state["model_rate"][begin] = measurement.joint_rate[begin]
         state["elapsed_s"][begin] = 0.0
         state["n_seen"] += 1.0
-        return ended
+        return Interval(worlds, asked, done, length_s)
 
 
 def _oscillator_response(kp: FloatArray, kd: FloatArray, dt_s: float) -> FloatArray:
