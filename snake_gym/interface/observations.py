@@ -362,10 +362,7 @@ def rate_scale(of: HasRobot) -> float:
 
 def sin_cos(angle: FloatArray) -> FloatArray:
     """Return sine and cosine (W, 2) of angles (W,)."""
-    both = np.empty((2, angle.size))
-    np.sin(angle, out=both[0])
-    np.cos(angle, out=both[1])
-    return both.T
+    return np.array([np.sin(angle), np.cos(angle)]).T  # np.stack takes ten times as long
 
 
 @register_column("joint_angle", "rad", "measured joint angle", n_joints, mirror=TURNED)

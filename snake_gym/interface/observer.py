@@ -57,7 +57,7 @@ class BodyMotion:
         self.unseen[valid] = 1
 
     def _place(self, measurement: Measurement) -> FloatArray:
-        return np.column_stack([tracked_point(self._spec, measurement, "centre"), mean_angle(measurement)])
+        return np.array([*tracked_point(self._spec, measurement, "centre").T, mean_angle(measurement)]).T
 
 
 class Observer:

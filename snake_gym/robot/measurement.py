@@ -119,13 +119,13 @@ def centre_weights(half_length: FloatArray, mass: FloatArray, ahead: FloatArray 
 
 def weigh_directions(weight: FloatArray, theta: FloatArray) -> FloatArray:
     """Return the sum (W, 2) of the directions of links at angles theta (W, N), with weights (N,) or (W, N)."""
-    return np.stack([(np.cos(theta) * weight).sum(axis=1), (np.sin(theta) * weight).sum(axis=1)], axis=1)
+    return np.array([(np.cos(theta) * weight).sum(axis=1), (np.sin(theta) * weight).sum(axis=1)]).T
 
 
 def turn_back(xy_w: FloatArray, angle: FloatArray) -> FloatArray:
     """Return world vectors (W, 2) in frames at angles (W,) [rad]: their parts along the x axis and to its left."""
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.stack([cos * xy_w[:, 0] + sin * xy_w[:, 1], cos * xy_w[:, 1] - sin * xy_w[:, 0]], axis=1)
+    cos, sin, (x, y) = np.cos(angle), np.sin(angle), xy_w.T.copy()
+    return np.array([cos * x + sin * y, cos * y - sin * x]).T
 
 
 def tracked_point(spec: ChainSpec, measurement: Measurement, point: str) -> FloatArray:

@@ -259,8 +259,11 @@ class SimulatedRobot(Robot):
 
     def acting_kinds(self) -> NDArray[np.int64]:
         """Return the kinds of each joint's first and second fault that act at the present time (2, W, J); 0: none."""
-        both = (self.faults, self.second_faults)
-        return np.stack([np.where(acting(faults, self.state.time_s), faults.kind, HEALTHY) for faults in both])
+        kinds = np.full((2, self.n_worlds, self.spec.n_joints), HEALTHY)
+        for slot, faults in zip(kinds, (self.faults, self.second_faults), strict=True):
+            if faults.kind.any():
+                np.copyto(slot, faults.kind, where=acting(faults, self.state.time_s))
+        return kinds
 
     def allow_faults(self, kinds: Iterable[str]) -> None:
         """Switch on the laws that faults of these ``kinds`` need: of slips, torques, friction and backlash."""
