@@ -53,7 +53,6 @@ from snake_gym.controllers.fault_detection import (
     known_kind,
 )
 from snake_gym.controllers.guidance import PointOfSight
-from snake_gym.controllers.nominal_joint import NominalJoints
 from snake_gym.controllers.serpenoid import Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -110,7 +109,7 @@ class FaultAware(Gait):
         self._wave = Wave(self.parameter, spec.n_joints)
         self._guidance = PointOfSight(spec, config.tracked_point)
         self.detector = FaultDetector(config.detector, spec)
-        self._nominal = NominalJoints(spec)
+        self._nominal = self.detector.nominal
         # Moment of each joint about the middle of the robot, -1 at the tail to 1 at the head
         self._lever = np.linspace(-1.0, 1.0, spec.n_joints) if spec.n_joints > 1 else np.zeros(1)
         self._gains, self._gains_reverse = (

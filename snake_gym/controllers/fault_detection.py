@@ -16,7 +16,7 @@ servo that is too weak for the ground: without a measured load or current the tw
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from pydantic import Field
 from snake_gym.config import Settings
 from snake_gym.config.settings import Share
 from snake_gym.controllers.base import ControllerState
-from snake_gym.controllers.nominal_joint import Interval, JointIntervals, NominalJoints
+from snake_gym.controllers.nominal_joint import NominalJoints
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -74,35 +74,50 @@ class FaultDetectorConfig(Settings):
     """Correlation of done and asked motion above which a loose joint is weak, else free."""
 
 
+class Interval(NamedTuple):
+    """Intervals that have ended with a measurement, in M worlds."""
+
+    worlds: NDArray[np.int64] | slice
+    """The worlds (M,); all of them as a slice."""
+    asked: FloatArray
+    """Motion (M, J) [rad] that nominal joints would have made."""
+    done: FloatArray
+    """Motion (M, J) [rad] that was made."""
+    length_s: FloatArray
+    """(M, 1), or (1, 1) where all are as long: numpy is faster with one number."""
+
+
 class FaultDetector:
     """Estimator of the faults of J joints in W worlds.
 
-    State: that of ``JointIntervals``, and each (W, J): ``kind`` the estimate (see ``HEALTHY`` and below), the log
+    State, (W, J) each: ``start`` the angle at the interval's begin, ``model_angle`` and ``model_rate`` of the nominal
+    joint that started there, the last ``reference``; ``kind`` the estimate (see ``HEALTHY`` and below), the log
     likelihood ratios ``locked_ratio``, ``loose_ratio`` and ``healthy_ratio``, and the leaky sums ``asked2``, ``done2``,
-    ``product`` of asked and done motion.
+    ``product`` of asked and done motion; (W,): ``elapsed_s`` of the interval, ``n_seen`` measurements.
     """
 
     def __init__(self, config: FaultDetectorConfig, spec: RobotSpec) -> None:
         self.config = config
-        nominal = NominalJoints(spec)
+        self.nominal = nominal = NominalJoints(spec)
         own = 0.02 if nominal.kind == "acceleration" else 0.15
         self._floor = own if config.follow_floor_rad_s is None else config.follow_floor_rad_s
         given = config.locked_spread_rad_s, config.loose_spread_rad_s
         self._locked = 0.2 * self._floor if given[0] is None else given[0]
         self._loose = 8.0 * self._floor if given[1] is None else given[1]
-        self.intervals = JointIntervals(nominal, INTERVAL * nominal.time_constant_s)
+        self._length_s = INTERVAL * nominal.time_constant_s
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Return the state with all joints healthy and nothing seen."""
-        state = self.intervals.initial_state(n_worlds)
-        return {**state, **{name: np.zeros_like(state["start"]) for name in _JUDGED}}
+        names = ("start", "model_angle", "model_rate", "reference", "elapsed_s", "n_seen", *_JUDGED)
+        shapes = [n_worlds if name in ("elapsed_s", "n_seen") else (n_worlds, self.nominal.kp.size) for name in names]
+        return {name: np.zeros(shape) for name, shape in zip(names, shapes, strict=True)}
 
     def update(self, state: ControllerState, measurement: Measurement, dt_s: float) -> FloatArray:
         """Judge the joints' motion in the last ``dt_s`` [s]; return the estimate (W, J) and advance ``state``.
 
         After it, the caller gives its next command to ``command_given``.
         """
-        ended = self.intervals.advance(state, measurement, dt_s)
+        ended = self._end_intervals(state, measurement, dt_s)
         if ended.asked.size:
             judged = {name: state[name][ended.worlds] for name in _JUDGED}
             self._correlate(judged, ended)
@@ -114,6 +129,23 @@ class FaultDetector:
     def command_given(self, state: ControllerState, reference: FloatArray) -> None:
         """Note the joint references (W, J) [rad] that were sent after ``update``."""
         state["reference"][:] = reference
+
+    def _end_intervals(self, state: ControllerState, measurement: Measurement, dt_s: float) -> Interval:
+        """Take the measurement after ``dt_s`` [s] into ``state``; begin anew where an interval ends, and say so."""
+        angle, first = measurement.joint_angle, state["n_seen"] == 0.0
+        self.nominal.advance(state["model_angle"], state["model_rate"], state["reference"], dt_s)
+        state["elapsed_s"] += dt_s
+        due = ~first & (state["elapsed_s"] >= self._length_s - 1e-9)
+        worlds, begin = (slice(None) if mask.all() else np.flatnonzero(mask) for mask in (due, due | first))
+        start = state["start"][worlds]
+        asked, done = state["model_angle"][worlds] - start, angle[worlds] - start
+        length_s = state["elapsed_s"][worlds][:, None]
+        length_s = (length_s[:1] if (length_s == length_s[:1]).all() else length_s).copy()
+        for name, values in (("start", angle), ("model_angle", angle), ("model_rate", measurement.joint_rate)):
+            state[name][begin] = values[begin]
+        state["elapsed_s"][begin] = 0.0
+        state["n_seen"] += 1.0
+        return Interval(worlds, asked, done, length_s)
 
     def _correlate(self, state: ControllerState, ended: Interval) -> None:
         asked, done = ended.asked, ended.done

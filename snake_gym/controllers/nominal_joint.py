@@ -8,13 +8,8 @@ each integrated exactly over a time in which the reference stands still.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
-from snake_gym.controllers.base import ControllerState
-from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 _TERMS = 24
@@ -49,54 +44,6 @@ class NominalJoints:
         else:
             reach = self._fastest * dt_s
             angle += np.clip(-np.expm1(-self._stiffness * dt_s) * error, -reach, reach)
-
-
-class Interval(NamedTuple):
-    """Intervals that have ended with a measurement, in M worlds."""
-
-    worlds: NDArray[np.int64] | slice
-    """The worlds (M,); all of them as a slice."""
-    asked: FloatArray
-    """Motion (M, J) [rad] that nominal joints would have made."""
-    done: FloatArray
-    """Motion (M, J) [rad] that was made."""
-    length_s: FloatArray
-    """(M, 1), or (1, 1) where all are as long: numpy is faster with one number."""
-
-
-class JointIntervals:
-    """Intervals, of at least ``length_s``, over which the joints' motion is compared with that of nominal ones.
-
-    State, (W, J) each: ``start`` the angle at the interval's begin, ``model_angle`` and ``model_rate`` of the nominal
-    joint that started there, the last ``reference``; ``elapsed_s`` of the interval and ``n_seen`` measurements, (W,).
-    """
-
-    def __init__(self, nominal: NominalJoints, length_s: float) -> None:
-        self.nominal, self.length_s = nominal, length_s
-
-    def initial_state(self, n_worlds: int) -> ControllerState:
-        """Return the state with nothing seen."""
-        shape = (n_worlds, self.nominal.kp.size)
-        state = {name: np.zeros(shape) for name in ("start", "model_angle", "model_rate", "reference")}
-        return {**state, "elapsed_s": np.zeros(n_worlds), "n_seen": np.zeros(n_worlds)}
-
-    def advance(self, state: ControllerState, measurement: Measurement, dt_s: float) -> Interval:
-        """Take the measurement after ``dt_s`` [s] into ``state``; begin anew where an interval ends, and say so."""
-        angle, first = measurement.joint_angle, state["n_seen"] == 0.0
-        self.nominal.advance(state["model_angle"], state["model_rate"], state["reference"], dt_s)
-        state["elapsed_s"] += dt_s
-        due = ~first & (state["elapsed_s"] >= self.length_s - 1e-9)
-        worlds, begin = (slice(None) if mask.all() else np.flatnonzero(mask) for mask in (due, due | first))
-        start = state["start"][worlds]
-        asked, done = state["model_angle"][worlds] - start, angle[worlds] - start
-        length_s = state["elapsed_s"][worlds][:, None]
-        length_s = (length_s[:1] if (length_s == length_s[:1]).all() else length_s).copy()
-        for name in ("start", "model_angle"):
-            state[name][begin] = angle[begin]
-        state["model_rate"][begin] = measurement.joint_rate[begin]
-        state["elapsed_s"][begin] = 0.0
-        state["n_seen"] += 1.0
-        return Interval(worlds, asked, done, length_s)
 
 
 def _oscillator_response(kp: FloatArray, kd: FloatArray, dt_s: float) -> FloatArray:

@@ -52,11 +52,12 @@ StepResult = tuple[Observations, FloatArray, BoolArray, BoolArray, dict[str, Any
 
 
 def pick(arrays: Any, rows: Any) -> Any:
-    """Return the rows of an array, or of each array in a dict or named tuple; None stays."""
+    """Return the rows of an array, or of each array in a dict or tuple; None stays."""
     if isinstance(arrays, dict):
         return {name: pick(values, rows) for name, values in arrays.items()}
     if isinstance(arrays, tuple):
-        return type(arrays)(*(pick(values, rows) for values in arrays))
+        picked = [pick(values, rows) for values in arrays]
+        return type(arrays)(*picked) if hasattr(arrays, "_fields") else picked
     return None if arrays is None else arrays[rows]
 
 
@@ -350,10 +351,9 @@ class SnakeCore:
                 check_numbers(values, (self.n_worlds, *np.shape(values)[1:]), f"the task's signal {name}")
         remaining = 1.0 - self.step_count / self.step_limit if "remaining_time" in self.layout.fields else None
         seen = (self.measurement, self.goal, self.reference, self.action, phase, signals, remaining)
-        if rows is None:
-            obs = self.observer.look(*seen)
-        else:
-            obs = self.observer.look(*(pick(part, rows) for part in seen), rows)
+        if rows is not None:
+            seen = pick(seen, rows)
+        obs = self.observer.look(*seen, slice(None) if rows is None else rows)
         if self.privileged is None:
             return obs
         truth = self.privileged.build(self.measurement)

@@ -125,9 +125,9 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
         if not self.core.have_begun:
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")
         core, mode = self.core, self.autoreset_mode
-        before = np.flatnonzero(core.terminated | core.truncated) if mode is AutoresetMode.NEXT_STEP else ()
+        before = np.flatnonzero(core.terminated | core.truncated)
         obs, reward, terminated, truncated, infos = core.step(actions)
-        if len(before) > 0:
+        if mode is AutoresetMode.NEXT_STEP and before.size:
             terminated[before], truncated[before] = False, False
             infos = self._begin(before, obs)
         ended = terminated | truncated

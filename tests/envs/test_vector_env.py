@@ -89,8 +89,8 @@ def test_checker_finds_a_shared_random_stream() -> None:
 
     def make(n: int, mode: AutoresetMode) -> object:
         env = make_waypoints(n, {"time_limit_s": 4.0}, mode)
-        begin = env.core.streams["start"].begin
-        env.core.streams["start"].begin = lambda seeds, episodes, rows: begin(seeds * n, episodes, rows)  # type: ignore[method-assign]
+        uniform = env.core.streams["start"].uniform
+        env.core.streams["start"].uniform = lambda count, rows: uniform(count, rows) / n  # type: ignore[method-assign]
         return env
 
     with pytest.raises(AssertionError, match="world 0 begins differently alone"):
