@@ -188,10 +188,10 @@ SHAPES = [
 
 def test_given_shapes_stand_where_they_are_told_to() -> None:
     fields = maker("list", shapes=SHAPES, goal_m=[3.0, 0.5])
-    field = fields.make(np.random.default_rng(0), (1.0, 0.0), math.pi / 2)
+    field = fields.make(np.random.default_rng(0), math.pi / 2)
     assert len(field.features) == 1 + 1 + 1 + 3 == fields.bounds.max_features
-    np.testing.assert_allclose(field.features[0, :2], [1.0 - 0.1, 1.5])
-    np.testing.assert_allclose(field.route[-1], [0.5, 3.0])
+    np.testing.assert_allclose(field.features[0, :2], [-0.1, 1.5])
+    np.testing.assert_allclose(field.route[-1], [-0.5, 3.0])
     assert sampled_clearance(field.route, field.features) >= ROBOT.clearance_m - 1e-8
     assert isinstance(fields.config.shapes[0], Circle) and isinstance(fields.config.shapes[1], Wall)
     assert np.array_equal(features(fields.config.shapes)[:, 4:], field.features[:, 4:])
