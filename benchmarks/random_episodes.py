@@ -272,9 +272,8 @@ def make_fields(rng: np.random.Generator, spec: RobotSpec, kind: str, heading: F
     fields: list[FloatArray | None] = []
     for direction in heading.tolist():
         back = float(rng.uniform(0.0, 3.0 * spec.length_m))
-        features = maker.make(rng, direction).features
-        features[:, :2] -= [back * math.cos(direction), back * math.sin(direction)]
-        fields.append(features)
+        start = (-back * math.cos(direction), -back * math.sin(direction))
+        fields.append(maker.make(rng, start, direction).features)
     return fields
 
 

@@ -148,7 +148,7 @@ class ActionDecoder:
             base = check_numbers(base, measurement.joint_angle.shape, what)
             if self.own_actions:
                 return np.clip(base, -limit, limit)
-            reference = (base + config.scale_rad * action[:, : self.spec.n_joints]).clip(-limit, limit)
+            reference = np.clip(base + config.scale_rad * action[:, : self.spec.n_joints], -limit, limit)
             if hasattr(self.controller, "command_given"):
                 self.controller.command_given(reference, state)
             return reference

@@ -3,7 +3,8 @@
 A field is laid out in the frame of the start (origin: the robot's start point, x: straight ahead), searched for a way
 for a disc of the robot's clearance (``passage``), drawn again if there is none, and after ``DRAWS`` draws the obstacles
 on the straight way to the goal are taken away: a field always comes out, the same one for the same generator. Then
-it is turned to where the robot looks (world frame). Nothing stands within ``clearance_m`` of the robot's start.
+it is turned and moved to where the robot starts (world frame). Nothing stands within ``clearance_m`` of the robot's
+start.
 
 Kinds, and what difficulty d changes linearly; C = 2 clearance_m is the width of the lane that the robot needs:
 
@@ -281,10 +282,17 @@ class Field(NamedTuple):
 
     features: FloatArray
     """(k, 6) [m], see ``shapes``."""
+    start_xy: FloatArray
+    """(2,) [m] the robot's start point; its start_heading is in [rad]."""
+    start_heading: float
+    goal_xy: FloatArray
+    """(2,) [m]."""
     route: FloatArray
-    """(route_points, 2) [m] from the robot's start to the goal; a disc of the clearance gets along it."""
+    """(route_points, 2) [m] from start to goal; a disc of the clearance gets along it."""
+    n_draws: int
+    """Fields drawn until one had a way through."""
     n_removed: int
-    """Obstacles taken away because no field of ``DRAWS`` had a way through."""
+    """Obstacles taken away because none of them had."""
 
 
 class FieldMaker:
@@ -337,33 +345,36 @@ class FieldMaker:
         wide = _plan_bounds(easiest._replace(n_turns=self._plan.n_turns))
         return FieldBounds(*(max(pair) for pair in zip(self.bounds, wide, strict=True)))  # type: ignore[arg-type]
 
-    def make(self, rng: np.random.Generator, heading_rad: float = 0.0) -> Field:
-        """A new field for a robot that starts at the origin and looks along ``heading_rad``; world frame.
+    def make(
+        self, rng: np.random.Generator, start_xy: tuple[float, float] = (0.0, 0.0), heading_rad: float = 0.0
+    ) -> Field:
+        """A new field for a robot that starts at ``start_xy`` [m] and looks along ``heading_rad``; world frame.
 
         Takes one number from ``rng``, whatever the kind.
         """
         seed = int(rng.integers(0, 1 << 63))
         if self.config.kind == "list":
-            rows, route, n_removed = self._list.copy(), self._list_route.copy(), 0
+            rows, route, n_draws, n_removed = self._list.copy(), self._list_route.copy(), 1, 0
         else:
-            rows, route, n_removed = self._draw(seed)
+            rows, route, n_draws, n_removed = self._draw(seed)
             route = spread_points(route, self.route_points)
-        to_world(rows, route, 0.0, 0.0, float(heading_rad))
-        return Field(rows, route, n_removed)
+        x, y = start_xy
+        to_world(rows, route, float(x), float(y), float(heading_rad))
+        return Field(rows, route[0].copy(), float(heading_rad), route[-1].copy(), route, n_draws, n_removed)
 
-    def _draw(self, seed: int) -> tuple[FloatArray, FloatArray, int]:
-        """Features and route in the frame of the start, and the number of obstacles taken away."""
+    def _draw(self, seed: int) -> tuple[FloatArray, FloatArray, int, int]:
+        """Features and route in the frame of the start, the number of draws and of obstacles taken away."""
         for draw in range(DRAWS):
             n, n_movable = lay_out(self._plan, np.uint64(seed + draw), self._buffer, self._goal)
             route = self._search(self._buffer[:n])
             if route is not None:
-                return self._buffer[:n].copy(), route, 0
+                return self._buffer[:n].copy(), route, draw + 1, 0
         room = self.clearance_m + 0.5 * self.step_m
         kept = thin_out(self._buffer, n, n_movable, self._goal[0], self._goal[1], room)
         route = self._search(self._buffer[:kept])
         if route is None:
             raise RuntimeError(f"no way through a {self.config.kind} with seed {seed}, even after thinning")
-        return self._buffer[:kept].copy(), route, n - kept
+        return self._buffer[:kept].copy(), route, DRAWS, n - kept
 
     def _search(self, rows: FloatArray) -> FloatArray | None:
         goal = (self._goal[0], self._goal[1])

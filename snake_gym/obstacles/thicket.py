@@ -238,7 +238,7 @@ class ThicketMaker:
         rows = self._buffer[:kept].copy()
         route = spread_points(np.concatenate([route, [middle + self.end_m * ahead]]), route_points)
         to_world(rows, route, float(head[0]), float(head[1]), 0.0)
-        return Field(rows, route, n - kept)
+        return Field(rows, route[0].copy(), float(heading_rad), route[-1].copy(), route, n_draws, n - kept)
 
     def _search(self, rows: FloatArray, middle: FloatArray, way_out: FloatArray) -> FloatArray | None:
         low, high = middle - self._reach_m, middle + self._reach_m

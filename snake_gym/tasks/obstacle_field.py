@@ -202,7 +202,7 @@ class ObstacleField(Task):
             write_world(self._arrays, world, with_ends(field.features), self._grid_reach_m)
             self.n_features[world] = len(field.features)
             self.routes.xy[world] = field.route
-            self.targets_xy[world, 0] = field.route[-1]
+            self.targets_xy[world, 0] = field.goal_xy
         self.routes.restored(rows)
         self.record["route_m"][rows] = self.routes.length_m[rows]
         return start
@@ -211,7 +211,7 @@ class ObstacleField(Task):
         """Return where the robots of new episodes start, and their fields, each by its generator."""
         ahead = zip(rngs, new.heading.tolist(), strict=True)
         start = Start(np.zeros((new.rows.size, 2)), head_angle_for(new.joint_angle, new.heading))
-        return start, (self.maker.make(rng, heading) for rng, heading in ahead)
+        return start, (self.maker.make(rng, (0.0, 0.0), heading) for rng, heading in ahead)
 
     def has_reached(self, state: ChainState, point: FloatArray) -> BoolArray:
         """Return which robots (W,) with tracked points ``point`` (W, 2) [m] are done."""

@@ -10,7 +10,7 @@ import pytest
 from scipy import ndimage
 
 from snake_gym.config import ConfigError, build
-from snake_gym.obstacles.fields import Field, FieldConfig, FieldMaker, RobotExtent
+from snake_gym.obstacles.fields import DRAWS, Field, FieldConfig, FieldMaker, RobotExtent
 from snake_gym.obstacles.shapes import Circle, FloatArray, Wall, distance, features
 
 ROBOT = RobotExtent(front_m=0.73, rear_m=0.73, half_width_m=0.18, radius_m=0.03, clearance_m=0.15)
@@ -22,12 +22,12 @@ def maker(kind: str, difficulty: float = 0.5, robot: RobotExtent = ROBOT, **sett
     return FieldMaker(build(FieldConfig, {"kind": kind, "difficulty": difficulty, **settings}, "field"), robot)
 
 
-def start_region(robot: RobotExtent, heading: float) -> FloatArray:
+def start_region(robot: RobotExtent, start_xy: FloatArray, heading: float) -> FloatArray:
     """Points all over the rectangle that the robot may take at the start, world frame."""
     x = np.linspace(-robot.rear_m, robot.front_m, 60)
     y = np.linspace(-robot.half_width_m, robot.half_width_m, 15)
     ahead, side = np.array([np.cos(heading), np.sin(heading)]), np.array([-np.sin(heading), np.cos(heading)])
-    return (x[:, None, None] * ahead + y[None, :, None] * side).reshape(-1, 2)
+    return start_xy + (x[:, None, None] * ahead + y[None, :, None] * side).reshape(-1, 2)
 
 
 def is_connected(rows: FloatArray, start_xy: Any, goal_xy: Any, radius: float, step: float, margin: Any = 1.2) -> bool:
@@ -62,16 +62,19 @@ def test_every_field_lets_the_robot_start_and_get_through(kind: str, difficulty:
     fields = maker(kind, difficulty)
     for seed in range(40):
         rng = np.random.default_rng([seed, 9])
-        heading = rng.uniform(-np.pi, np.pi)
-        field = fields.make(rng, heading)
+        start, heading = rng.normal(size=2), rng.uniform(-np.pi, np.pi)
+        field = fields.make(rng, (start[0], start[1]), heading)
         assert 0 < len(field.features) <= fields.bounds.max_features
-        free = distance(field.features, start_region(ROBOT, heading))
+        np.testing.assert_allclose(field.start_xy, start)
+        assert field.start_heading == heading
+        free = distance(field.features, start_region(ROBOT, field.start_xy, heading))
         assert free.min() >= ROBOT.clearance_m - 1e-9
-        np.testing.assert_array_equal(field.route[0], [0.0, 0.0])
+        np.testing.assert_array_equal(field.route[[0, -1]], [field.start_xy, field.goal_xy])
         assert field.route.shape == (fields.route_points, 2)
         assert sampled_clearance(field.route, field.features) >= ROBOT.clearance_m - 1e-8
         if seed < 8:
-            assert is_connected(field.features, *field.route[[0, -1]], ROBOT.clearance_m - 0.012, 0.015)
+            ends = field.start_xy, field.goal_xy
+            assert is_connected(field.features, *ends, ROBOT.clearance_m - 0.012, 0.015)
 
 
 @pytest.mark.slow
@@ -97,11 +100,10 @@ def test_robots_and_settings_of_all_sizes_get_a_passable_field(kind: str) -> Non
         except ConfigError:
             continue
         for _ in range(5):
-            heading = rng.uniform(-4.0, 4.0)
-            field = fields.make(rng, heading)
+            field = fields.make(rng, (0.3, -2.0), rng.uniform(-4.0, 4.0))
             n_made += 1
             assert sampled_clearance(field.route, field.features) >= fields.clearance_m - 1e-8
-            assert distance(field.features, start_region(robot, heading)).min() > 0.0
+            assert distance(field.features, start_region(robot, field.start_xy, field.start_heading)).min() > 0.0
 
 
 @pytest.mark.parametrize("kind", RANDOM_KINDS)
@@ -120,15 +122,15 @@ def test_a_generator_decides_everything(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", RANDOM_KINDS)
-def test_the_heading_only_turns_the_field(kind: str) -> None:
+def test_start_and_heading_only_move_the_field(kind: str) -> None:
     fields = maker(kind)
     home = fields.make(np.random.default_rng(2))
-    turned = fields.make(np.random.default_rng(2), 2.0)
+    moved = fields.make(np.random.default_rng(2), (3.0, -1.0), 2.0)
     turn = np.array([[np.cos(2.0), np.sin(2.0)], [-np.sin(2.0), np.cos(2.0)]])
-    np.testing.assert_allclose(turned.features[:, :2], home.features[:, :2] @ turn, atol=1e-12)
-    np.testing.assert_allclose(turned.features[:, 2:4], home.features[:, 2:4] @ turn, atol=1e-12)
-    np.testing.assert_array_equal(turned.features[:, 4:], home.features[:, 4:])
-    np.testing.assert_allclose(turned.route, home.route @ turn, atol=1e-12)
+    np.testing.assert_allclose(moved.features[:, :2], home.features[:, :2] @ turn + [3.0, -1.0], atol=1e-12)
+    np.testing.assert_allclose(moved.features[:, 2:4], home.features[:, 2:4] @ turn, atol=1e-12)
+    np.testing.assert_array_equal(moved.features[:, 4:], home.features[:, 4:])
+    np.testing.assert_allclose(moved.route, home.route @ turn + [3.0, -1.0], atol=1e-12)
 
 
 def peg_gaps(field: Field) -> FloatArray:
@@ -172,7 +174,7 @@ def test_where_no_way_is_left_one_is_made() -> None:
     fields = maker("pegboard", gap_m=0.15, jitter=0.0)
     for seed in range(5):
         field = fields.make(np.random.default_rng(seed))
-        assert 0 < field.n_removed < 0.4 * (len(field.features) + field.n_removed)
+        assert field.n_draws == DRAWS and 0 < field.n_removed < 0.4 * (len(field.features) + field.n_removed)
         assert sampled_clearance(field.route, field.features) >= ROBOT.clearance_m - 1e-8
         again = fields.make(np.random.default_rng(seed))
         assert np.array_equal(field.features, again.features)
@@ -188,10 +190,10 @@ SHAPES = [
 
 def test_given_shapes_stand_where_they_are_told_to() -> None:
     fields = maker("list", shapes=SHAPES, goal_m=[3.0, 0.5])
-    field = fields.make(np.random.default_rng(0), math.pi / 2)
+    field = fields.make(np.random.default_rng(0), (1.0, 0.0), math.pi / 2)
     assert len(field.features) == 1 + 1 + 1 + 3 == fields.bounds.max_features
-    np.testing.assert_allclose(field.features[0, :2], [-0.1, 1.5])
-    np.testing.assert_allclose(field.route[-1], [-0.5, 3.0])
+    np.testing.assert_allclose(field.features[0, :2], [1.0 - 0.1, 1.5])
+    np.testing.assert_allclose(field.goal_xy, [0.5, 3.0])
     assert sampled_clearance(field.route, field.features) >= ROBOT.clearance_m - 1e-8
     assert isinstance(fields.config.shapes[0], Circle) and isinstance(fields.config.shapes[1], Wall)
     assert np.array_equal(features(fields.config.shapes)[:, 4:], field.features[:, 4:])

@@ -105,7 +105,7 @@ def test_the_room_for_a_config_suffices_for_all_its_fields(kind: str, difficulty
     with_end_room = empty_arrays(1, maker.bounds.with_ends(), REACH_M, SKIN_M)
     rng = np.random.default_rng(0)
     for _ in range(200):
-        field = maker.make(rng, rng.uniform(-np.pi, np.pi))
+        field = maker.make(rng, (3.0, -1.0), rng.uniform(-np.pi, np.pi))
         write_world(arrays, 0, field.features, REACH_M)
         write_world(with_end_room, 0, with_ends(field.features), REACH_M)
         assert np.count_nonzero(field.features[:, 4]) <= maker.bounds.max_segments
