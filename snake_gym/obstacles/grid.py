@@ -86,8 +86,7 @@ def write_world(arrays: Obstacles, world: int, features: FloatArray, reach_m: fl
         arrays.n_cells[world], arrays.cell_m, float(reach_m), features,
     )  # fmt: skip
     if full:
-        what = "cells" if full == 1 else "items"
-        size = arrays.cell_start.shape[1] - 1 if full == 1 else arrays.cell_item.shape[1]
+        what, size = ("cells", arrays.cell_start.shape[1] - 1) if full == 1 else ("items", arrays.cell_item.shape[1])
         raise ConfigError(f"the features of world {world} need more than {size} grid {what}; too tight bounds")
 
 

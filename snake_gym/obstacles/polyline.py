@@ -90,7 +90,6 @@ class Routes:
         """Arc length at the begin of each piece (W, R - 1) [m]."""
         self.length_m: FloatArray = np.zeros(n_worlds)
         """Whole length (W,) [m]."""
-        self._rows = np.arange(n_worlds)
 
     def restored(self, rows: Any = slice(None)) -> None:
         """Compute lengths and directions anew from the points of worlds ``rows``."""
@@ -130,21 +129,19 @@ class Routes:
 
     def _find(self, arc_m: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
         """Return the pieces (M, 5) at arc lengths (M,) [m], and the arc lengths from their starts."""
-        worlds = self._rows[rows]
-        arc = np.clip(arc_m, 0.0, self.length_m[rows])
-        at = np.empty(worlds.size, np.int64)
-        _find_pieces(self._begin, worlds, arc, at)
-        return self._piece[worlds, at], arc - self._begin[worlds, at]
+        begin, arc = self._begin[rows], np.clip(arc_m, 0.0, self.length_m[rows])
+        at = np.arange(arc.size), _find_pieces(begin, arc)
+        return self._piece[rows][at], arc - begin[at]
 
 
 @cached_njit(nogil=True)
-def _find_pieces(begin, worlds, arc, at):  # type: ignore[no-untyped-def]
-    """Find the last piece of each world that begins at or before the arc length, or the first."""
-    for m in range(worlds.size):
-        n = 0
-        for i in range(begin.shape[1]):
-            n += begin[worlds[m], i] <= arc[m]
-        at[m] = max(n - 1, 0)
+def _find_pieces(begin, arc):  # type: ignore[no-untyped-def]
+    """Return the last piece (M,) of each route that begins at or before the arc length."""
+    at = np.zeros(arc.size, np.int64)
+    for w in range(arc.size):
+        for i in range(1, begin.shape[1]):
+            at[w] += begin[w, i] <= arc[w]
+    return at
 
 
 @cached_njit(nogil=True)
