@@ -313,13 +313,6 @@ class FaultConfig(FaultDistribution):
         return replace(self, **unused)
 
     @cached_property
-    def strength_ends(self) -> FloatArray:
-        """Smallest and largest strength of each of ``kinds`` (2, n)."""
-        own = {name: self.strengths.get(name, FAULT_KINDS[name].strength) for name in _kinds_with_effect()}
-        spreads = {"slow": self.slow_strength} | own
-        return np.array([ends(spreads.get(name, self.weak_strength)) for name in self.kinds]).T
-
-    @cached_property
     def present_kinds(self) -> set[str]:
         """Kinds of faults that may come."""
         if not self.any and not self.joints:
@@ -376,7 +369,9 @@ def _describe(
     Side of an offset, duration and bursts need further numbers, drawn only where a setting asks for them.
     """
     n_joints = kind.shape[1]
-    low, high = config.strength_ends[:, drawn]
+    own = {name: config.strengths.get(name, FAULT_KINDS[name].strength) for name in _kinds_with_effect()}
+    spreads = {"slow": config.slow_strength} | own
+    low, high = np.array([ends(spreads.get(name, config.weak_strength)) for name in config.kinds]).T[:, drawn]
     faults.kind[rows], faults.onset_s[rows] = kind, onset
     faults.end_s[rows] = onset + config.duration_s
     faults.strength[rows] = low

@@ -253,16 +253,14 @@ def measure(
     that vary from episode to episode; None: there are none.
     """
     state, n_joints = robot.state, robot.spec.n_joints
+    are_good = robot.nominal_bodies and config.is_perfect and (encoders is None or not encoders.config.any)
     if errors is None:
         angle, rate, reads_truly = robot.read_servos(rows)
         head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
     else:
         angle, rate, head_xy, head_angle = errors.read(robot, rows)
-        reads_truly = False
     valid = np.ones(head_angle.size, dtype=bool)
-    are_good = errors is None and robot.nominal_bodies and config.is_perfect
-    are_good = are_good and (encoders is None or not encoders.config.any)
-    if are_good and reads_truly:
+    if errors is None and are_good and reads_truly:
         return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy[rows].copy())
     if not config.is_perfect:
         noise = streams.normal(2 * n_joints + 3, rows)

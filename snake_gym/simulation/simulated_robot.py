@@ -194,9 +194,8 @@ class SimulatedRobot(Robot):
         self.servos.misread_rad[rows] = 0.0
         self.servos.silent[rows] = False
         self.servos.torque_square[rows] = 0.0
-        for delay in (self.delay, self.varying_delay):
-            if delay is not None:
-                delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
+        if (delay := self.delay or self.varying_delay) is not None:
+            delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
         if self._among_obstacles:
             self._check_overlap(rows)
 
@@ -233,10 +232,9 @@ class SimulatedRobot(Robot):
         self.allow_faults(self.fault_names())
 
     def read_servos(self, rows: Any = slice(None)) -> tuple[FloatArray, FloatArray, bool]:
-        """Return joint angles [rad] and rates [rad/s] (M, J) as the servos' own encoders read them, and their truth.
+        """Return joint angles [rad] and rates [rad/s] (M, J) as the servos' own encoders read them.
 
-        They are wrong where the horn of a servo has slipped, behind its encoder, or the encoder errs. The truth is
-        False where any world has a fault because of which a servo may read, or tell, another angle than its joint's.
+        The third value is False where some world's faults let a servo read, or tell, another angle than its joint's.
         """
         state = self.state
         angle, rate = (values[:, :-1] - values[:, 1:] for values in (state.link_angle[rows], state.link_rate[rows]))
@@ -259,11 +257,8 @@ class SimulatedRobot(Robot):
 
     def acting_kinds(self) -> NDArray[np.int64]:
         """Return the kinds of each joint's first and second fault that act at the present time (2, W, J); 0: none."""
-        kinds = np.full((2, self.n_worlds, self.spec.n_joints), HEALTHY)
-        for slot, faults in zip(kinds, (self.faults, self.second_faults), strict=True):
-            if faults.kind.any():
-                np.copyto(slot, faults.kind, where=acting(faults, self.state.time_s))
-        return kinds
+        both, time_s = (self.faults, self.second_faults), self.state.time_s
+        return np.array([one.kind * acting(one, time_s) if one.kind.any() else one.kind for one in both])
 
     def allow_faults(self, kinds: Iterable[str]) -> None:
         """Switch on the laws that faults of these ``kinds`` need: of slips, torques, friction and backlash."""

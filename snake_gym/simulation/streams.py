@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
-from snake_gym.robot.spec import FloatArray
+from snake_gym.physics.state import FloatArray, IntArray
 
 UIntArray = NDArray[np.uint64]
 _SCALE = 1.0 / math.sqrt(4.0 * (65536.0**2 - 1.0) / 12.0)
@@ -41,12 +41,6 @@ def _hash_of(purpose: str) -> UIntArray:
     return mix(np.array([zlib.crc32(purpose.encode())], dtype=np.uint64))
 
 
-@cache
-def _golden_steps(count: int) -> UIntArray:
-    """Return what is added to the state of a stream for each of its next ``count`` numbers (count,)."""
-    return np.arange(1, count + 1, dtype=np.uint64) * GOLDEN
-
-
 class RandomStreams:
     """Streams of one purpose, one for each of W worlds; begin them before drawing."""
 
@@ -55,15 +49,14 @@ class RandomStreams:
         self.key: UIntArray = np.zeros(n_worlds, np.uint64)
         self.counter: UIntArray = np.zeros(n_worlds, np.uint64)
 
-    def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: Any = slice(None)) -> None:
+    def begin(self, seeds: IntArray, episodes: IntArray, rows: Any = slice(None)) -> None:
         """Start the streams of ``rows`` for the given world seeds and episode numbers, one each."""
         begin_streams([self], seeds, episodes, rows)
 
     def branch(self, purpose: str, rows: Any = slice(None)) -> RandomStreams:
         """Return M streams of a purpose of its own within those of ``rows``, as they begin; drawing moves no other."""
-        branch = RandomStreams(purpose, 0)
-        branch.key = mix(self.key[rows] * GOLDEN + _hash_of(purpose))
-        branch.counter = np.zeros(branch.key.size, np.uint64)
+        branch = RandomStreams(purpose, self.key[rows].size)
+        branch.key[:] = mix(self.key[rows] * GOLDEN + _hash_of(purpose))
         return branch
 
     def state_arrays(self, name: str) -> dict[str, UIntArray]:
@@ -74,7 +67,7 @@ class RandomStreams:
         """Return the next ``count`` 64-bit numbers of each stream of ``rows``: (M, count)."""
         state = self.key[rows] + self.counter[rows] * GOLDEN
         self.counter[rows] += np.uint64(count)
-        return mix(state[:, None] + _golden_steps(count))
+        return mix(state[:, None] + np.arange(1, count + 1, dtype=np.uint64) * GOLDEN)
 
     def uniform(self, count: int, rows: Any = slice(None)) -> FloatArray:
         """Return the next ``count`` numbers in [0, 1) of each stream of ``rows``: (M, count)."""
@@ -89,12 +82,9 @@ class RandomStreams:
         return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)[:, :count]
 
 
-def begin_streams(
-    streams: Iterable[RandomStreams], seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: Any = slice(None)
-) -> None:
+def begin_streams(streams: Collection[RandomStreams], seeds: IntArray, episodes: IntArray, rows: Any) -> None:
     """Start the streams (M,) of ``rows``, of several purposes at once, for world seeds and episode numbers (M,)."""
-    streams = list(streams)
-    purposes = np.stack([_hash_of(one.purpose) for one in streams])
+    purposes = np.array([_hash_of(one.purpose) for one in streams])
     keys = mix(mix(seeds.astype(np.uint64) * GOLDEN + purposes) + episodes.astype(np.uint64) * GOLDEN)
     for one, key in zip(streams, keys, strict=True):
         one.key[rows], one.counter[rows] = key, 0
