@@ -99,7 +99,6 @@ class SnakeCore:
         self.seeds, self.step_count, self.folded_steps = (np.zeros(n_worlds, np.int64) for _ in range(3))
         self.episode = np.full(n_worlds, -1, np.int64)
         """(W,) number of the episode of its seed, from 0; -1: none has begun."""
-        self._have_begun = False
         self.step_limit = np.full(n_worlds, self.n_steps, np.int64)
         self.live, self.terminated, self.truncated = (np.zeros(n_worlds, bool) for _ in range(3))
         self.action: FloatArray = np.zeros((n_worlds, self.decoder.size))
@@ -136,8 +135,7 @@ class SnakeCore:
     @property
     def have_begun(self) -> bool:
         """True once every world has had a reset, and so a seed."""
-        self._have_begun = self._have_begun or bool((self.episode >= 0).all())
-        return self._have_begun
+        return bool((self.episode >= 0).all())
 
     # --- settings of the next episodes -------------------------------------------------------------------------------
 
@@ -215,10 +213,7 @@ class SnakeCore:
     # --- episodes ----------------------------------------------------------------------------------------------------
 
     def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> Observations:
-        """Begin a new episode in the worlds of ``mask`` (W,) and return observations of all worlds (W, D).
-
-        ``seeds`` (M,): see ``begin``.
-        """
+        """Begin new episodes in the worlds of ``mask`` (W,), see ``begin``; return all worlds' observations (W, D)."""
         self.begin(self.task.rows if mask is None else np.flatnonzero(mask), seeds)
         return self.observe()
 
@@ -305,7 +300,7 @@ class SnakeCore:
         # 6. Observation. 7., final observations and masked resets, is for the vector env
         self.observer.advance(self.measurement)
         self.task.update_goal(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
-        return self.observe(), reward, self.terminated.copy(), self.truncated.copy(), self.infos(not self.lean_infos)
+        return self.observe(), reward, self.terminated.copy(), self.truncated.copy(), self.infos(self.lean_infos)
 
     def _evaluate(self, step: Step) -> BoolArray:
         """Work out reward terms and costs of a step, and return the complete worlds (W,).
@@ -359,14 +354,11 @@ class SnakeCore:
         truth = self.privileged.build(self.measurement)
         return {POLICY: obs, PRIVILEGED: truth if rows is None else truth[rows]}
 
-    def infos(self, all_of_them: bool = True) -> dict[str, Any]:
-        """Return the infos on each world's episode so far, fresh arrays (W,).
-
-        Without ``all_of_them``, they are speed and weighted reward terms.
-        """
+    def infos(self, lean: bool = False) -> dict[str, Any]:
+        """Return infos on each world's episode so far, fresh arrays (W,); ``lean``: speed and weighted terms alone."""
         state = self.robot.state
         speed_m_s = np.hypot(state.centre_vel[:, 0], state.centre_vel[:, 1])
-        if not all_of_them:
+        if lean:
             weighted = {"reward/" + name: self.weights[name] * term for name, term in self.terms.items()}
             return {"speed_m_s": speed_m_s, **weighted}
         failing = (self.robot.faults.kind != HEALTHY) | (self.robot.second_faults.kind != HEALTHY)
@@ -423,7 +415,6 @@ class SnakeCore:
         number is not finite but the state's is. Whether an episode can come to such a state is not looked for.
         """
         write_state(self._state_arrays(), state, self._at_first)
-        self._have_begun = False
         self.robot.restored()
         if self.randomisation is not None:
             self.randomisation.restored()

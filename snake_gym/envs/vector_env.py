@@ -148,7 +148,7 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
         new = self.core.observe(worlds)
         for all_rows, rows in zip(obs.values(), new.values(), strict=True) if isinstance(obs, dict) else [(obs, new)]:
             all_rows[worlds] = rows
-        return self.core.infos(not self.core.lean_infos)
+        return self.core.infos(self.core.lean_infos)
 
     def set_difficulty(self, difficulty: Any) -> None:
         """Let each world's next episode have this share, in [0, 1], of what makes it hard: a number, or one for each
