@@ -119,3 +119,16 @@ def test_world_in_batch_equals_world_alone_with_any_threads(env_id: str, threads
             assert_same(o, steps[i][0][world], f"world {world} step {i}")
             assert (r, te, tr) == (steps[i][1][world], steps[i][2][world], steps[i][3][world])
             assert_same(info, {name: values[world] for name, values in steps[i][4].items()}, f"infos at step {i}")
+
+
+def test_lean_infos_are_some_of_the_infos_but_all_of_them_at_the_end() -> None:
+    options: dict[str, Any] = {"num_envs": 3, "autoreset_mode": "SAME_STEP", "time_limit_s": 0.4}
+    envs = [SnakeVectorEnv(**options, lean_infos=lean) for lean in (True, False)]
+    for env in envs:
+        env.reset(seed=3)
+    for _ in range(2):
+        few, every = (env.step(env.action_space.high) for env in envs)
+        assert_same(few[:4], every[:4], "the step")
+        assert_same(few[4], {name: every[4][name] for name in few[4]}, "the infos")
+    weighted = {f"reward/{name}" for name in envs[0].core.weights}
+    assert few[4].keys() == {"speed_m_s", *weighted, "final_obs", "_final_obs", "final_info", "_final_info"}

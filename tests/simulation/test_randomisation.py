@@ -244,21 +244,6 @@ def test_noise_and_biases_have_the_sizes_that_the_infos_tell() -> None:
 # --- faults in a world that varies -----------------------------------------------------------------------------------
 
 
-def test_what_a_servo_reads_wrong_is_as_late_as_the_rest_of_its_reading() -> None:
-    late = {"encoder_delay_s": {"low": 0.4, "high": 0.4}}
-    events = [{"joint": 5, "kind": "misread", "strength": 0.3}, {"joint": 2, "kind": "slipped", "onset_s": 1.0}]
-    core = make(late, 2, faults={"events": events})
-    said = [core.robot.read_servos()[0]]
-    rates = [core.robot.read_servos()[1]]
-    for k in range(12):
-        play(core, 1)
-        said.append(core.robot.read_servos()[0])
-        rates.append(core.robot.read_servos()[1])
-        np.testing.assert_allclose(core.measurement.joint_angle, said[max(k - 1, 0)], atol=1e-12)
-        np.testing.assert_allclose(core.measurement.joint_rate, rates[max(k - 1, 0)], atol=1e-12)
-    assert np.abs(np.array(said)[:, 0, 4] - said[0][0, 4]).max() > 0.05
-
-
 @pytest.mark.parametrize(("outage_s", "lasts"), [(0.4, 2), (0.5, 3), (1.0, 5)])
 def test_a_lost_pose_is_the_last_one_and_outages_last_as_long_as_set(outage_s: float, lasts: int) -> None:
     core = make({"pose_loss_hz": {"low": 0.3, "high": 0.3}, "pose_outage_s": {"low": outage_s, "high": outage_s}}, 32)
