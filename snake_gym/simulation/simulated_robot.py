@@ -176,7 +176,7 @@ class SimulatedRobot(Robot):
         Raises ConfigError for a link within an obstacle.
         """
         choose(point, POINTS, "point")
-        rows: Any = slice(None) if mask is None else mask
+        rows = self._all if mask is None else np.flatnonzero(mask)
         theta = chain_angles(joint_angle, np.asarray(head_angle, dtype=np.float64))
         centre = np.array(point_xy, dtype=np.float64)
         to_centre = self._centre_offset(theta, rows)
@@ -194,18 +194,18 @@ class SimulatedRobot(Robot):
         self.servos.misread_rad[rows] = 0.0
         self.servos.silent[rows] = False
         self.servos.torque_square[rows] = 0.0
-        for delay in (self.delay, self.varying_delay):
-            if delay is not None:
-                delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
+        if (delay := self.delay or self.varying_delay) is not None:
+            delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
         if self._among_obstacles:
-            self._check_overlap(np.flatnonzero(np.ones(self.n_worlds, bool) if mask is None else mask))
+            self._check_overlap(rows)
 
     def _check_overlap(self, worlds: NDArray[np.int64]) -> None:
         """Raise ConfigError if a robot begins within an obstacle, which would throw it out."""
         angle, half = self.state.link_angle[worlds], self.params.half_length[worlds]
         along = half[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
         before_head = np.cumsum((along[:, :-1] + along[:, 1:])[:, ::-1], axis=1)[:, ::-1]
-        centre = self.state.head_xy[worlds][:, None, :] - np.pad(before_head, ((0, 0), (0, 1), (0, 0)))
+        centre = self.state.head_xy[worlds][:, None, :].repeat(angle.shape[1], axis=1)
+        centre[:, :-1] -= before_head
         overlap = deepest_overlaps(self.obstacles.feature[worlds], angle, centre, half, self.params.radius[worlds])
         worst = int(overlap.argmax())
         if overlap[worst] > _DEEPEST_START_M:
@@ -231,22 +231,16 @@ class SimulatedRobot(Robot):
         """Switch on the laws of the faults that were written to ``faults``."""
         self.allow_faults(self.fault_names())
 
-    def reads_truly(self) -> bool:
-        """Return True if no world has a fault because of which a servo may read, or tell, another angle than its
-        joint's."""
-        return max(self.faults.kind.max(), self.second_faults.kind.max()) < SLIPPED
+    def read_servos(self, rows: Any = slice(None)) -> tuple[FloatArray, FloatArray, bool]:
+        """Return joint angles [rad] and rates [rad/s] (M, J) as the servos' own encoders read them.
 
-    def servo_angle(self) -> FloatArray:
-        """Return the joint angles as the servos' own encoders read them (W, J) [rad].
-
-        They are wrong where the horn of a servo has slipped, behind its encoder, or the encoder errs.
+        The third value is False where some world's faults let a servo read, or tell, another angle than its joint's.
         """
-        angle = self.joint_angle()
-        return angle if self.reads_truly() else angle - self.state.slip_rad + self.servos.misread_rad
-
-    def servo_rate(self) -> FloatArray:
-        """Return the joint rates as the servos' own encoders read them (W, J) [rad/s]."""
-        return self.joint_rate() if self.reads_truly() else self.joint_rate() - self.state.slip_rate
+        state = self.state
+        angle, rate = (values[:, :-1] - values[:, 1:] for values in (state.link_angle[rows], state.link_rate[rows]))
+        if self._last_kind() < SLIPPED:
+            return angle, rate, True
+        return angle - state.slip_rad[rows] + self.servos.misread_rad[rows], rate - state.slip_rate[rows], False
 
     def failed_now(self) -> NDArray[np.bool_]:
         """Return a mask (W, J) of the joints that are failed at the present time."""
@@ -263,8 +257,8 @@ class SimulatedRobot(Robot):
 
     def acting_kinds(self) -> NDArray[np.int64]:
         """Return the kinds of each joint's first and second fault that act at the present time (2, W, J); 0: none."""
-        both = (self.faults, self.second_faults)
-        return np.stack([np.where(acting(faults, self.state.time_s), faults.kind, HEALTHY) for faults in both])
+        both, time_s = (self.faults, self.second_faults), self.state.time_s
+        return np.array([one.kind * acting(one, time_s) if one.kind.any() else one.kind for one in both])
 
     def allow_faults(self, kinds: Iterable[str]) -> None:
         """Switch on the laws that faults of these ``kinds`` need: of slips, torques, friction and backlash."""
@@ -293,7 +287,12 @@ class SimulatedRobot(Robot):
 
     def has_registered_faults(self) -> bool:
         """Return True if a joint has, had or will have a fault of a registered kind: what servos do is then kept."""
-        return bool(max(self.faults.kind.max(), self.second_faults.kind.max()) > LAST_KERNEL_CODE)
+        return self._last_kind() > LAST_KERNEL_CODE
+
+    def _last_kind(self) -> int:
+        """Return the largest code of a fault that joints have, had or will have in the present episodes."""
+        first, second = self.faults.kind, self.second_faults.kind
+        return max(int(first.max()), int(second.max()) if np.count_nonzero(second) else HEALTHY)
 
     def note_torques(self) -> None:
         """Keep the mean square of each motor's torque, ``servos.torque_square``, whatever faults there are."""
@@ -349,7 +348,7 @@ class SimulatedRobot(Robot):
         """Return references and their shifts in the servos' loops (W, J), faults of the kernels' kinds and parameters
         under the faults of this control step; shifts None: there are none."""
         servos, faults, params = self.servos, (self.faults, self.second_faults), self.params
-        last_kind = max(slot.kind.max() for slot in faults)
+        last_kind = self._last_kind()
         if last_kind >= SLIPPED and not self._laws.servo_faults:
             self._laws = self._laws._replace(servo_faults=True)
         done = None
