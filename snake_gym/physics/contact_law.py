@@ -74,7 +74,7 @@ def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
     oy = y + end * sin - load(s, c + START_Y)
     u = ox * ax + oy * ay
     beside = (length > 0.0) & ((u < 0.0) | (u > length))
-    u = smaller(larger(u, splat(0.0)), length)
+    u = smaller(larger(u, 0.0), length)
     # The contact is at the axis point nearest to a disc; for a segment it is the link's end.
     px = load(s, c + START_X) + u * ax - x
     py = load(s, c + START_Y) + u * ay - y
@@ -87,11 +87,11 @@ def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
     dx = along * cos - px
     dy = along * sin - py
     distance = square_root(dx * dx + dy * dy)
-    inverse = 1.0 / larger(distance, splat(1e-12))
+    inverse = 1.0 / larger(distance, 1e-12)
     nx = dx * inverse
     ny = dy * inverse
     gap = distance - radius - load(s, c + ROUND)
-    store(s, c + GAP, select(beside | (load(s, c + USED) == 0.0), splat(FAR), gap))
+    store(s, c + GAP, select(beside | (load(s, c + USED) == 0.0), FAR, gap))
     store(s, c + NX, nx)
     store(s, c + NY, ny)
     cross = cos * ny - sin * nx
@@ -131,12 +131,12 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
     before = load(s, c + BEFORE)
     before = select(before < FAR, before, gap)
     # Overlap that is left at the step's end.
-    overlap = smaller(before, splat(0.0))
+    overlap = smaller(before, 0.0)
     left = smaller(overlap * (1.0 - h * load(s, world + CLOSING)), overlap + h * _FASTEST_WAY_OUT)
     target = (left - gap) * load(s, world + PER_H)
     if law.restitution > 0.0 or law.coulomb > 0.0:
         impact = (vn < -_SLOWEST_IMPACT) & (load(s, c + GAP) < 0.0)
-        bounce = select(impact, larger(-law.restitution * vn - target, splat(0.0)), splat(0.0))
+        bounce = select(impact, larger(-law.restitution * vn - target, 0.0), 0.0)
         store(s, c + BOUNCE, bounce)
         target = target + bounce
         if law.coulomb > 0.0:
@@ -152,7 +152,7 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
 def add_contacts(s, n, i, count):  # type: ignore[no-untyped-def]
     """Sum the parts of the link's touching slots in its matrix and right-hand side, at its head-side end."""
     a = i * RECORD
-    zero = splat(0.0)
+    zero = splat(s, 0.0)
     xx, xy, yy, xw, yw, ww = zero, zero, zero, zero, zero, zero
     px, py, pw = zero, zero, zero
     for j in range(count):

@@ -51,7 +51,7 @@ def servo_piece(s, n, i, rel, laws):  # type: ignore[no-untyped-def]
     """Return (K, T0, piece of the torque limit, flank) of the actuator of joint i at the rate ``rel``."""
     a = i * RECORD
     world = (n + 1) * RECORD
-    zero, one = splat(0.0), splat(1.0)
+    zero, one = splat(s, 0.0), splat(s, 1.0)
     flank = load(s, a + FLANK)
     k, t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
     if laws.imperfect:
@@ -89,8 +89,8 @@ def stop_passed(s, n, i, rel):  # type: ignore[no-untyped-def]
     h, stop = load(s, (n + 1) * RECORD + H), load(s, a + STOP)
     angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
     high, low = (stop - angle) / h, (-stop - angle) / h
-    side = select(rel > high, splat(1.0), select(rel < low, splat(-1.0), splat(0.0)))
-    return side, select(side > 0.0, high, select(side < 0.0, low, splat(0.0)))
+    side = select(rel > high, 1.0, select(rel < low, -1.0, 0.0))
+    return side, select(side > 0.0, high, select(side < 0.0, low, 0.0))
 
 
 @kernel
@@ -117,13 +117,13 @@ def joint_load(s, n, i):  # type: ignore[no-untyped-def]
     a = i * RECORD
     sliding = load(s, a + SLIDING_J)
     limit = load(s, (n + 1) * RECORD + H) * load(s, a + D_J)
-    return load(s, a + MU) - select(absolute(sliding) == 1.0, copy_sign(limit, sliding), splat(0.0))
+    return load(s, a + MU) - select(absolute(sliding) == 1.0, copy_sign(limit, sliding), 0.0)
 
 
 @kernel
 def slope_along(s, n, share, laws):  # type: ignore[no-untyped-def]
     """Return the slope of the function along the present step after ``share`` of it."""
-    total = splat(0.0)
+    total = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         start, load_0 = load(s, a + LINE_REL), load(s, a + LINE_MU)
@@ -131,14 +131,14 @@ def slope_along(s, n, share, laws):  # type: ignore[no-untyped-def]
         rel = start + share * step
         k, t0 = whole_law(s, n, i, rel, laws)
         missing = load_0 + share * (load(s, a + MU) - load_0) - (t0 - k * rel)
-        total = total + select(load(s, a + RIGID) == 0.0, step * missing, splat(0.0))
+        total = total + select(load(s, a + RIGID) == 0.0, step * missing, 0.0)
     return total
 
 
 @kernel
 def search_along(s, n, wanted, laws):  # type: ignore[no-untyped-def]
     """Return the share of the step to take in the worlds ``wanted``, at most 1, where the function is lowest."""
-    zero, one = splat(0.0), splat(1.0)
+    zero, one = splat(s, 0.0), splat(s, 1.0)
     low, high = zero, one
     at_low, at_high = slope_along(s, n, zero, laws), slope_along(s, n, one, laws)
     enough = _ENOUGH * absolute(at_low)
@@ -147,9 +147,9 @@ def search_along(s, n, wanted, laws):  # type: ignore[no-untyped-def]
     for trial in range(_TRIALS):
         if not any_lane(open_):
             break
-        part = splat(0.5)
+        part = splat(s, 0.5)
         if trial % 2 == 0:
-            part = smaller(larger(at_low / (at_low - at_high), splat(0.02)), splat(0.98))
+            part = smaller(larger(at_low / (at_low - at_high), 0.02), 0.98)
         share = select(open_, low + part * (high - low), share)
         slope = slope_along(s, n, share, laws)
         falls = open_ & (slope < 0.0)
@@ -163,14 +163,14 @@ def search_along(s, n, wanted, laws):  # type: ignore[no-untyped-def]
 @kernel
 def pieces_hold(s, n, laws):  # type: ignore[no-untyped-def]
     """Return 1 in the worlds in which the laws hold at the rates and torques of the present solution."""
-    holds = splat(1.0)
+    holds = splat(s, 1.0)
     for i in range(1, n):
         a = i * RECORD
         rel, mu = load(s, a + REL), load(s, a + MU)
         k, t0 = whole_law(s, n, i, rel, laws)
         met = absolute(mu) + absolute(load(s, a + PW)) + absolute(load(s, a + WW) * rel)
         misses = (absolute(mu - (t0 - k * rel)) > _EXACT * met) & (load(s, a + RIGID) == 0.0)
-        holds = select(misses, splat(0.0), holds)
+        holds = select(misses, 0.0, holds)
     return holds
 
 
@@ -183,7 +183,7 @@ def has_laws(s, a):  # type: ignore[no-untyped-def]
 @kernel
 def laws_hold(s, n, laws):  # type: ignore[no-untyped-def]
     """Return 1 in the worlds whose joints obey their laws, with those held that stick or are at a stop."""
-    holds = splat(1.0)
+    holds = splat(s, 1.0)
     slack = load(s, (n + 1) * RECORD + TOLERANCE)
     rate = _RATE * slack
     for i in range(1, n):
@@ -200,12 +200,12 @@ def laws_hold(s, n, laws):  # type: ignore[no-untyped-def]
             ahead, _ = stop_passed(s, n, i, rel + rate)
             behind, _ = stop_passed(s, n, i, rel - rate)
             beyond, end = stop_passed(s, n, i, rel)
-            holds = select((absolute(rel - end) > rate) & (absolute(beyond) > 0.0) & has_laws(s, a), splat(0.0), holds)
-            least = select(ahead > 0.0, splat(-math.inf), least)
-            most = select(behind < 0.0, splat(math.inf), most)
+            holds = select((absolute(rel - end) > rate) & (absolute(beyond) > 0.0) & has_laws(s, a), 0.0, holds)
+            least = select(ahead > 0.0, -math.inf, least)
+            most = select(behind < 0.0, math.inf, most)
         met = absolute(mu) + absolute(load(s, a + PW)) + absolute(load(s, a + WW) * rel)
         miss = larger(mu - most, least - mu)
-        holds = select((miss > _LOOSE * slack * met) & has_laws(s, a), splat(0.0), holds)
+        holds = select((miss > _LOOSE * slack * met) & has_laws(s, a), 0.0, holds)
     return holds
 
 
@@ -214,16 +214,16 @@ def begin_descent(s, n, begins, laws):  # type: ignore[no-untyped-def]
     """Begin at the present solution in the worlds ``begins``; friction and stops become part of the joints' laws."""
     world = (n + 1) * RECORD
     steep, slack, failed = load(s, world + SLOPE), load(s, world + TOLERANCE), load(s, world + DESCENT) == ENDED
-    steeper = smaller(_STEEPER * steep, splat(_STEEPEST_AGAIN))
+    steeper = smaller(_STEEPER * steep, _STEEPEST_AGAIN)
     # Not far from the end of the last descent where contacts or ground friction have changed since.
-    again = select(load(s, world + DESCENT) == _HOLDS, splat(_STEEPEST), splat(_STEEP_FIRST))
-    slacker = smaller(_SLACKER * slack, splat(_SLACKEST))
+    again = select(load(s, world + DESCENT) == _HOLDS, _STEEPEST, _STEEP_FIRST)
+    slacker = smaller(_SLACKER * slack, _SLACKEST)
     if laws.joint_friction:  # what sticks at a finite slope may not stick when held, which a steeper one tells
         slacker = select(steep < _STEEPEST_AGAIN, slack, slacker)
         steeper = select(failed, steeper, again)
     else:
         steeper = select(failed & (slack >= _SLACKEST), steeper, again)
-    slacker = select(failed, slacker, splat(1.0))
+    slacker = select(failed, slacker, 1.0)
     store(s, world + SLOPE, select(begins, steeper, steep))
     store(s, world + TOLERANCE, select(begins, slacker, slack))
     for i in range(1, n):
@@ -233,8 +233,8 @@ def begin_descent(s, n, begins, laws):  # type: ignore[no-untyped-def]
         store(s, a + LINE_MU, select(begins, joint_load(s, n, i), load(s, a + LINE_MU)))
         if laws.joint_friction:
             was = load(s, a + SLIDING_J)
-            put_joint_friction(s, n, i, was, select(here, splat(0.0), was))
-        store(s, a + RIGID, select(here, splat(0.0), load(s, a + RIGID)))
+            put_joint_friction(s, n, i, was, select(here, 0.0, was))
+        store(s, a + RIGID, select(here, 0.0, load(s, a + RIGID)))
         if not (laws.limits or laws.imperfect):
             store(s, a + LAW_K, select(begins, load(s, a + K), load(s, a + LAW_K)))
             store(s, a + LAW_T0, select(begins, load(s, a + T0), load(s, a + LAW_T0)))
@@ -248,7 +248,7 @@ def end_descent(s, n, ends, laws):  # type: ignore[no-untyped-def]
         here = ends & (load(s, a + RIGID) == 0.0)
         rel = load(s, a + REL)
         k, t0, at_limit, flank = servo_piece(s, n, i, rel, laws)
-        side, end = splat(0.0), splat(0.0)
+        side, end = splat(s, 0.0), splat(s, 0.0)
         if laws.stops:
             side, end = stop_passed(s, n, i, rel)
         stopped = absolute(side) > 0.0
@@ -261,14 +261,14 @@ def end_descent(s, n, ends, laws):  # type: ignore[no-untyped-def]
         if laws.joint_friction:
             limit = load(s, (n + 1) * RECORD + H) * load(s, a + D_J)
             slides = absolute(steepness(s, n, i) * rel) >= limit
-            state = select(slides, copy_sign(splat(1.0), rel), select(stopped, splat(0.0), splat(2.0)))
+            state = select(slides, copy_sign(1.0, rel), select(stopped, 0.0, 2.0))
             was = load(s, a + SLIDING_J)
-            put_joint_friction(s, n, i, was, select(here, select(limit > 0.0, state, splat(0.0)), was))
+            put_joint_friction(s, n, i, was, select(here, select(limit > 0.0, state, 0.0), was))
         if laws.stops:
             at = load(s, a + AT_STOP)
             side = select(at == side, side, 2.0 * side)
             store(s, a + AT_STOP, select(here, side, at))
-            store(s, a + RIGID, select(here & stopped, splat(1.0), load(s, a + RIGID)))
+            store(s, a + RIGID, select(here & stopped, 1.0, load(s, a + RIGID)))
             store(s, a + B, select(here & stopped, end, load(s, a + B)))
 
 
@@ -276,7 +276,7 @@ def end_descent(s, n, ends, laws):  # type: ignore[no-untyped-def]
 def descend(s, n, laws):  # type: ignore[no-untyped-def]
     """Correct the joints' laws in worlds that descend; return the first link that changed, or n + 1."""
     world = (n + 1) * RECORD
-    zero, one = splat(0.0), splat(1.0)
+    zero, one = splat(s, 0.0), splat(s, 1.0)
     phase, steep = load(s, world + DESCENT), load(s, world + SLOPE)
     if not any_lane(phase > 0.0):
         return n + 1
@@ -293,8 +293,8 @@ def descend(s, n, laws):  # type: ignore[no-untyped-def]
     end_descent(s, n, ends, laws)
     begin_descent(s, n, begins, laws)
     store(s, world + SLOPE, select(stage_ends & (steep < _STEEPEST), steep * _STEEPER, load(s, world + SLOPE)))
-    after = select(ends, splat(ENDED), select(phase == ENDED, splat(_HOLDS), phase))
-    store(s, world + DESCENT, select(begins, splat(DESCENDS), after))
+    after = select(ends, ENDED, select(phase == ENDED, _HOLDS, phase))
+    store(s, world + DESCENT, select(begins, DESCENDS, after))
     takes = select(begins | goes_on, one, zero) - select(ends, one, zero)
     for i in range(1, n):
         a = i * RECORD

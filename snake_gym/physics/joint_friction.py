@@ -36,7 +36,7 @@ def put_joint_friction(s, n, i, was, state):  # type: ignore[no-untyped-def]
     """Bring joint i from the state ``was`` of its friction into another."""
     a = i * RECORD
     b = a + RECORD
-    h, zero, one = load(s, (n + 1) * RECORD + H), splat(0.0), splat(1.0)
+    h, zero, one = load(s, (n + 1) * RECORD + H), splat(s, 0.0), splat(s, 1.0)
     limit = h * load(s, a + D_J)
     before = select(absolute(was) == 1.0, copy_sign(limit, was), zero)
     after = select(absolute(state) == 1.0, copy_sign(limit, state), zero)
@@ -55,12 +55,12 @@ def put_joint_friction(s, n, i, was, state):  # type: ignore[no-untyped-def]
 @kernel
 def begin_joint_friction(s, n):  # type: ignore[no-untyped-def]
     """Begin a step with joints that slide as they move and stick where they rest."""
-    zero = splat(0.0)
+    zero = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         rate = load(s, a + OMEGA) - load(s, a + RECORD + OMEGA)
         acts = (load(s, a + D_J) > 0.0) & (load(s, a + RIGID) == 0.0)
-        moves = select(absolute(rate) > 0.0, copy_sign(splat(1.0), rate), splat(2.0))
+        moves = select(absolute(rate) > 0.0, copy_sign(1.0, rate), 2.0)
         put_joint_friction(s, n, i, zero, select(acts, moves, zero))
 
 
@@ -71,7 +71,7 @@ def revise_joint_friction(s, n, limited, stops):  # type: ignore[no-untyped-def]
     ``limited``: the laws have torque limits; ``stops``: the joints have stops.
     """
     world = (n + 1) * RECORD
-    zero, one, stick = splat(0.0), splat(1.0), splat(2.0)
+    zero, one, stick = splat(s, 0.0), splat(s, 1.0), splat(s, 2.0)
     h, plain = load(s, world + H), load(s, world + DESCENT) == 0.0
     changed = zero
     first = n + 1
@@ -100,7 +100,7 @@ def settle_joint_friction(s, n, limited):  # type: ignore[no-untyped-def]
 
     The torque MU of a sticking joint becomes that of its actuator alone, as it is in a sliding one.
     """
-    ended = splat(0.0)
+    ended = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         state = load(s, a + SLIDING_J)
@@ -108,7 +108,7 @@ def settle_joint_friction(s, n, limited):  # type: ignore[no-untyped-def]
         sticks = state == 2.0
         if any_lane(sticks):
             store(s, a + MU, select(sticks, available_torque(s, n, i, limited), load(s, a + MU)))
-            store(s, a + RIGID, select(sticks, splat(0.0), load(s, a + RIGID)))
+            store(s, a + RIGID, select(sticks, 0.0, load(s, a + RIGID)))
         stops = (sticks & (absolute(rate) > 0.0)) | ((absolute(state) == 1.0) & (state * rate < 0.0))
-        ended = select(stops, splat(1.0), ended)
+        ended = select(stops, 1.0, ended)
     return ended

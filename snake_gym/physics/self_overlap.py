@@ -40,7 +40,7 @@ def _axis_distance(s, a, b, dx, dy):  # type: ignore[no-untyped-def]
     turn, off_a, off_b = cos_a * sin_b - sin_a * cos_b, cos_a * dy - sin_a * dx, cos_b * dy - sin_b * dx
     b_on_both_sides = (off_a + half_b * turn) * (off_a - half_b * turn) < 0.0
     a_on_both_sides = (off_b + half_a * turn) * (off_b - half_a * turn) < 0.0
-    return square_root(select(b_on_both_sides & a_on_both_sides, splat(0.0), least))
+    return square_root(select(b_on_both_sides & a_on_both_sides, 0.0, least))
 
 
 @kernel
@@ -56,21 +56,21 @@ def runs_straight(s, n):  # type: ignore[no-untyped-def]
         low, high = smaller(low, load(s, a + THETA)), larger(high, load(s, a + THETA))
         shortest, thickest = smaller(shortest, load(s, a + HALF)), larger(thickest, load(s, a + RADIUS))
     spread = 0.5 * (high - low)
-    _, cos = sin_cos(smaller(spread, splat(math.pi)))
+    _, cos = sin_cos(smaller(spread, math.pi))
     return not any_lane(shortest * cos <= thickest)
 
 
 @kernel
 def note_self_overlap(s, n):  # type: ignore[no-untyped-def]
     """Set OVERLAP, the deepest overlap of two links [m], from the geometry SIN, COS, POS_X, POS_Y; 0: none."""
-    deepest = splat(0.0)
+    deepest = splat(s, 0.0)
     store(s, (n + 1) * RECORD + OVERLAP, deepest)
     if runs_straight(s, n):
         return
     for i in range(1, n - 1):
         a = i * RECORD
         x, y, reach, radius = load(s, a + POS_X), load(s, a + POS_Y), load(s, a + HALF), load(s, a + RADIUS)
-        between = splat(0.0)
+        between = splat(s, 0.0)
         for j in range(i + 2, n + 1):
             b = j * RECORD
             between = between + 2.0 * load(s, b - RECORD + HALF)

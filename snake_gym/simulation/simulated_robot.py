@@ -20,7 +20,7 @@ from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
 from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
 from snake_gym.physics.integrate import INTEGRATOR_CODES, accelerate_worlds, step_worlds
-from snake_gym.physics.simd import LANES
+from snake_gym.physics.simd import VECTOR_BYTES
 from snake_gym.physics.state import (
     ChainParams,
     ChainState,
@@ -44,7 +44,7 @@ from snake_gym.simulation.robot_params import chain_params, needed_laws
 
 _OFF = {"backward": 1.0, "torque_limit": np.inf, "stop": np.inf, "no_load_speed": np.inf}
 """Parameters that mean no law, where that is not 0."""
-_MIN_WORLDS_PER_THREAD = 2 * LANES
+_MIN_WORLDS_PER_THREAD = 16
 _POOLS: dict[int, ThreadPoolExecutor] = {}
 _DEEPEST_START_M = 1e-4
 """Overlap with an obstacle [m] with which a robot may begin."""
@@ -95,6 +95,7 @@ class SimulatedRobot(Robot):
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
         self._laws = needed_laws(spec, obstacles is not None)
         self._method = INTEGRATOR_CODES[spec.integrator]
+        self._number = np.float64
         self._all = np.arange(n_worlds)
         self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
         delay_s = spec.actuator.delay_s
@@ -388,7 +389,7 @@ class SimulatedRobot(Robot):
         world_data = (self.state, params, same_params, faults, *ground, self.servos.torque_square, *commands)
 
         def advance() -> None:
-            step_worlds(ids, ticket, laws, method, dt, n_substeps, *world_data)
+            step_worlds(ids, ticket, self._number, laws, method, dt, n_substeps, *world_data)
 
         n_helpers = min(self.n_threads, ids.size // _MIN_WORLDS_PER_THREAD) - 1
         helpers = [_thread_pool(n_helpers).submit(advance) for _ in range(n_helpers)]
