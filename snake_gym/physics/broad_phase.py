@@ -13,8 +13,8 @@ import numpy as np
 
 from snake_gym.physics.chain import locate_links, turn_links
 from snake_gym.physics.lanes import (
-    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, FROM_X, FROM_Y, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NUMBER, PACE, POS_X, POS_Y,
-    RADIUS, RECORD, ROUND, SIN, SLOTS, START_X, START_Y, TRAVEL, USED, slot_of,
+    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, FROM_X, FROM_Y, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NUMBER, PACE,
+    POS_X, POS_Y, RADIUS, RECORD, ROUND, SIN, SLOTS, START_X, START_Y, TRAVEL, USED, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import (
     any_lane, kernel, load, n_lanes,

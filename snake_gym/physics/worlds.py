@@ -9,11 +9,11 @@ import numpy as np
 from snake_gym.physics.faults import HEALTHY, hash_number
 from snake_gym.physics.imperfections import UNKNOWN
 from snake_gym.physics.lanes import (
-    AGE, FLANK, FROM_TURNS, FROM_X, FROM_Y, AHEAD, ARM, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N,
-    D_R, D_T, FAULT, FF, FACING, FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF,
-    HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MEAN_RATE, MEAN_TORQUE, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY,
-    P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE, STOOD_STILL, STOP, S_MAX, THETA,
-    TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
+    AGE, AHEAD, ARM, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R,
+    D_T, FACING, FAULT, FF, FLANK, FORCE_X, FORCE_Y, FROM_TURNS, FROM_X, FROM_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
+    F_STRENGTH, GX, GY, H, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MEAN_RATE, MEAN_TORQUE, MU, NO_LOAD,
+    OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE,
+    STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, by_precision, kernel, load, n_lanes, store
 
@@ -65,10 +65,10 @@ def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
 def gather_faults(s, n, ids, count, dt, state, faults, slot):  # type: ignore[no-untyped-def]
     """Copy the faults in one slot of worlds ``ids[:count]`` into the lanes of a block; return True if there are any."""
     some = False
-    for k in range(n_lanes(s)):
-        w = ids[min(k, count - 1)]
-        for i in range(n - 1):
-            f = (i + 1) * RECORD + slot * FAULT
+    for i in range(n - 1):
+        f = (i + 1) * RECORD + slot * FAULT
+        for k in range(n_lanes(s)):
+            w = ids[min(k, count - 1)]
             s[f + F_KIND, k] = faults.kind[w, i]
             if faults.kind[w, i] != HEALTHY:
                 some = True
@@ -86,37 +86,31 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
     n_slots = 1 if gather_faults(s, n, ids, count, dt, state, faults[0], 0) else 0
     if gather_faults(s, n, ids, count, dt, state, faults[1], 1):
         n_slots = 2
+    gather_fields(s, n, ids, count, (OMEGA,), (state.link_rate,))
+    gather_fields(s, n - 1, ids, count, (REF, FF, LASH), (reference, feedforward, state.lash_rad))
+    for i in range(1, n + 1):
+        for field in (WORK, MEAN_TORQUE, MEAN_RATE, FORCE_X, FORCE_Y, AT_STOP, AT_LIMIT):
+            store(s, i * RECORD + field, 0.0)
+        store(s, i * RECORD + FLANK, UNKNOWN)
     world = (n + 1) * RECORD
+    for field in (TOUCHES, STOOD_STILL, DEPTH):
+        store(s, world + field, 0.0)
+    store(s, world + AGE, 1.0)
     for k in range(n_lanes(s)):
-        w = ids[min(k, count - 1)]
-        turns = math.floor(state.link_angle[w, 0] / _TURN + 0.5)
-        s[world + FROM_TURNS, k] = turns = by_precision(s, 0.0, turns)
-        s[world + FROM_X, k] = from_x = by_precision(s, 0.0, np.float32(state.centre_xy[w, 0]))
-        s[world + FROM_Y, k] = from_y = by_precision(s, 0.0, np.float32(state.centre_xy[w, 1]))
+        w = np.uint64(ids[min(k, count - 1)])
+        s[world + FROM_TURNS, k] = by_precision(s, 0.0, np.rint(state.link_angle[w, 0] / _TURN))
+        s[world + FROM_X, k] = by_precision(s, 0.0, state.centre_xy[w, 0])
+        s[world + FROM_Y, k] = by_precision(s, 0.0, state.centre_xy[w, 1])
         for i in range(n):
-            a = (i + 1) * RECORD
-            s[a + THETA, k] = state.link_angle[w, i] - _TURN * turns
-            s[a + OMEGA, k] = state.link_rate[w, i]
-            for field in (WORK, MEAN_TORQUE, MEAN_RATE, FORCE_X, FORCE_Y, AT_STOP, AT_LIMIT):
-                s[a + field, k] = 0.0
-        for i in range(n - 1):
-            a = (i + 1) * RECORD
-            s[a + REF, k] = reference[w, i]
-            s[a + LASH, k] = state.lash_rad[w, i]
-            s[a + FLANK, k] = UNKNOWN
-            s[a + FF, k] = feedforward[w, i]
-        s[world + CX, k] = state.centre_xy[w, 0] - from_x
-        s[world + CY, k] = state.centre_xy[w, 1] - from_y
+            s[(i + 1) * RECORD + THETA, k] = state.link_angle[w, i] - _TURN * s[world + FROM_TURNS, k]
+        s[world + CX, k] = state.centre_xy[w, 0] - np.float64(s[world + FROM_X, k])
+        s[world + CY, k] = state.centre_xy[w, 1] - np.float64(s[world + FROM_Y, k])
         s[world + CVX, k] = state.centre_vel[w, 0]
         s[world + CVY, k] = state.centre_vel[w, 1]
-        s[world + AGE, k] = 1.0
         s[world + VOLT, k] = state.supply[w]
         for i in range(state.muscle_pressure.shape[1]):
             s[(i + 1) * RECORD + P_LEFT, k] = state.muscle_pressure[w, i, 0]
             s[(i + 1) * RECORD + P_RIGHT, k] = state.muscle_pressure[w, i, 1]
-        s[world + TOUCHES, k] = 0.0
-        s[world + STOOD_STILL, k] = 0.0
-        s[world + DEPTH, k] = 0.0
     return n_slots
 
 
