@@ -41,13 +41,15 @@ from snake_gym.physics.lanes import (
     PAST_ONSET, RECORD, REF, REF_NOW, REL, RIGID, SHIFT, SIGMA, SLIP, SLIP_RATE, SLOWED, SQUARE, STOP, STRENGTH, S_MAX,
     T0, THETA, T_MAX, VOLT, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import (
+    absolute, any_lane, by_precision, copy_sign, kernel, larger, load, select, smaller, splat, store,
+)  # fmt: skip
 
 ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 NEARLY = 0.1
 """Largest miss of a chord, as a share of the torque limit, at which the limit replaces it."""
-ROUNDING = 1e-9
-"""Share of a limit, or angle [rad], that counts for nothing."""
+ROUNDING = (1e-9, 1e-5)
+"""Share of a limit, or angle [rad], that counts for nothing, in float64 and float32."""
 SLIP_RAD_S = 0.2
 """Speed at which a horn slips on its shaft."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
@@ -201,7 +203,9 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
         limit, rel, was = h * load(s, a + LIMIT), load(s, a + REL), load(s, a + AT_LIMIT)
         law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
         torque = law_t0 - law_k * rel
-        over = (absolute(torque) > limit) & (load(s, a + RIGID) == 0.0)
+        # At the limit, a float32 torque that is less by rounding is no reason to leave it again.
+        held = select(absolute(was) == 1.0, by_precision(s, 1.0, 1.0 - ROUNDING[1]), 1.0)
+        over = (absolute(torque) > held * limit) & (load(s, a + RIGID) == 0.0)
         given = load(s, a + T0) - load(s, a + K) * rel
         excess = absolute(given) - limit
         near = (absolute(was) == 0.5) & (absolute(excess) < NEARLY * limit) & (given * torque > 0.0)

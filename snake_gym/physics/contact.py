@@ -238,7 +238,7 @@ def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
             work = work + select(presses, result * vn * bounce / larger(vn - load(s, c + VN), _EXACT), zero)
     times = load(s, world + BOUNCE_TRIES)
     haste = larger((times - 1.0) * (times - 1.0), 1.0)
-    kept = 1.0 - _MARGIN * haste * excess / larger(work, 1e-300)
+    kept = 1.0 - _MARGIN * haste * excess / larger(work, 1e-35)
     kept = select((excess > 0.0) & (work > 0.0), larger(kept, zero), 1.0)
     kept = select((excess > 0.0) & (times >= _BOUNCES), zero, kept)
     store(s, world + BOUNCE_TRIES, times + select(kept < 1.0, 1.0, zero))
@@ -390,7 +390,7 @@ def keep_energy(s, n):  # type: ignore[no-untyped-def]
     place_links(s, n, 0.0)
     has = kinetic_energy(s, n)
     slower = (load(s, world + TOUCHES) > 0.0) & (has > had)
-    share = select(slower, square_root(had / larger(has, 1e-300)), 1.0)
+    share = select(slower, square_root(had / larger(has, 1e-35)), 1.0)
     for i in range(1, n + 1):
         store(s, i * RECORD + OMEGA, share * load(s, i * RECORD + OMEGA))
     for field in (CVX, CVY):

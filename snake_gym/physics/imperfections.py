@@ -27,13 +27,15 @@ from __future__ import annotations
 
 import math
 
-from snake_gym.physics.actuators import NEARLY, jammed_torque, put_limit
+from snake_gym.physics.actuators import NEARLY, ROUNDING, jammed_torque, put_limit
 from snake_gym.physics.lanes import (
     ALPHA, AT_LIMIT, BASE, BETA, DEAD, DESCENT, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LAWS_CHANGE,
     LAW_K, LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, PER_NM, PLAY, RECORD, REF_NOW, REL, RIGID, SIGMA, STRENGTH,
     T0, VOLT, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import (
+    absolute, any_lane, by_precision, copy_sign, kernel, larger, load, select, smaller, splat, store,
+)  # fmt: skip
 
 UNKNOWN = 3.0
 """FLANK before the first step of a call."""
@@ -157,7 +159,7 @@ def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
     slope = select((limit < math.inf) & (no_load < math.inf) & (torque * rel > 0.0), h * limit / no_load, zero)
     stall = h * select(limit < math.inf, volt * limit, limit)
     bound = stall - slope * absolute(rel)
-    slack = 1e-9 * select(limit < math.inf, stall, zero)
+    slack = by_precision(s, *ROUNDING) * select(limit < math.inf, stall, zero)
     over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0)
     given = load(s, a + T0) - load(s, a + K) * rel
     near = (absolute(was) == 0.5) & (absolute(absolute(given) - bound) < NEARLY * stall) & (given * torque > 0.0)

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from snake_gym.physics.actuators import (
     MUSCLE, begin_limits, count_work, load_joints, lock_joints, note_torques, revise_limits,
 )  # fmt: skip
@@ -45,12 +47,15 @@ from snake_gym.physics.lanes import (
     STOOD_STILL, STOPS_CHANGE, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
-from snake_gym.physics.simd import absolute, any_lane, kernel, load, select, smaller, splat, store
+from snake_gym.physics.simd import absolute, any_lane, by_precision, kernel, load, select, smaller, splat, store
 from snake_gym.physics.stops import foresee_hits, hold_stops, passes_stop, release_stops, revise_stops
 
 FIRST, SECOND, LATER = 0, 1, 2
 """Stages: the two of the first step after a change of commands, and every later step."""
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
+_SDIRK_BETA = (math.sqrt(2.0), float(np.float32(1.0 + math.sqrt(2.0))) - 1.0)
+_BDF_BETA = (1.0 / 3.0, float(np.float32(4.0 / 3.0)) - 1.0)
+"""BETA in float64 and in float32, there such that ALPHA - BETA is 1 to the last bit: else angles would drift."""
 _EVENT = -2.0
 """AGE of a world in which a fault begins or ends: its velocities may jump in this step and the next."""
 _ROUNDS = 40
@@ -77,10 +82,10 @@ def choose_method(s, n, stage, dt, stops):  # type: ignore[no-untyped-def]
         step = splat(s, (1.0 - GAMMA) * dt)
     else:
         step = splat(s, dt)
-    root = math.sqrt(2.0)
     if stops and stage == SECOND:
-        smooth = smooth & (passes_stop(s, n, root) == 0.0)
-    beta = splat(s, root if stage == SECOND else 1.0 / 3.0)
+        smooth = smooth & (passes_stop(s, n, math.sqrt(2.0)) == 0.0)
+    sdirk, bdf = by_precision(s, *_SDIRK_BETA), by_precision(s, *_BDF_BETA)
+    beta = splat(s, sdirk if stage == SECOND else bdf)
     store(s, world + ALPHA, select(smooth, one + beta, one))
     store(s, world + BETA, select(smooth, beta, zero))
     store(s, world + SIGMA, select(smooth, 0.0 if stage == SECOND else 1.0, zero))

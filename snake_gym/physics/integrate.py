@@ -139,7 +139,8 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
 
         Several threads may make the same call at once: each takes the next block of worlds that ``ticket`` (int64,
         begun at 0) gives out, so that one that starts late or is held up leaves the rest to the others.
-        ``number``: numpy's type of the numbers in the blocks, float64 or float32. ``same_params``: all worlds have the parameters of the first, which are then copied once; False with patches.
+        ``number``: numpy's type of the numbers in the blocks, float64 or float32. ``same_params``: all worlds have the
+        parameters of the first, which are then copied once; False with patches.
         With ``servo_faults`` the integral of the square of each motor's torque is added to ``torque_square`` (W, J).
         """
         _ = fingerprint

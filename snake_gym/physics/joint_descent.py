@@ -28,16 +28,18 @@ from snake_gym.physics.lanes import (
     AT_LIMIT, AT_STOP, BASE, DESCENT, D_J, FLANK, HALF, INERTIA, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LINE_MU, LINE_REL,
     MASS, MU, NO_LOAD, PW, RECORD, REL, RIGID, TOLERANCE, SLIDING_J, SLOPE, STOP, STOPS_CHANGE, T0, VOLT, WW, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import (
+    absolute, any_lane, by_precision, copy_sign, kernel, larger, load, select, smaller, splat, store,
+)  # fmt: skip
 
 BEGINS, DESCENDS, ENDED, _HOLDS = 1.0, 2.0, 3.0, 4.0
 _STEEP_FIRST, _STEEPER, _STEEPEST = 1e2, 1e2, 1e6
 """Slope of sticking and of stops per inertia of the joint's links: first, growth from stage to stage, last."""
 _STEEPEST_AGAIN = 1e12
 """Steepest where laws do not hold after several descents: links that rest on dry ground resist more than inertia."""
-_EXACT = 1e-9
-"""Torque, as a share of the impulses at the joint, by which pieces may miss the law."""
-_RATE, _LOOSE = 1e-9, 1e-6
+_EXACT = (1e-9, 1e-5)
+"""Torque, as a share of the impulses at the joint, by which pieces may miss the law, in float64 and float32."""
+_RATE, _LOOSE = (1e-9, 1e-4), (1e-6, 1e-4)
 """What laws may miss after descent: rate [rad/s] past a stop; torque, as ``_EXACT``."""
 _SLACKER, _SLACKEST = 10.0, 1e4
 """Growth of both where laws do not hold after descent, and the most of it."""
@@ -169,7 +171,7 @@ def pieces_hold(s, n, laws):  # type: ignore[no-untyped-def]
         rel, mu = load(s, a + REL), load(s, a + MU)
         k, t0 = whole_law(s, n, i, rel, laws)
         met = absolute(mu) + absolute(load(s, a + PW)) + absolute(load(s, a + WW) * rel)
-        misses = (absolute(mu - (t0 - k * rel)) > _EXACT * met) & (load(s, a + RIGID) == 0.0)
+        misses = (absolute(mu - (t0 - k * rel)) > by_precision(s, *_EXACT) * met) & (load(s, a + RIGID) == 0.0)
         holds = select(misses, 0.0, holds)
     return holds
 
@@ -185,7 +187,7 @@ def laws_hold(s, n, laws):  # type: ignore[no-untyped-def]
     """Return 1 in the worlds whose joints obey their laws, with those held that stick or are at a stop."""
     holds = splat(s, 1.0)
     slack = load(s, (n + 1) * RECORD + TOLERANCE)
-    rate = _RATE * slack
+    rate = by_precision(s, *_RATE) * slack
     for i in range(1, n):
         a = i * RECORD
         rel, mu = load(s, a + REL), joint_load(s, n, i)
@@ -205,7 +207,7 @@ def laws_hold(s, n, laws):  # type: ignore[no-untyped-def]
             most = select(behind < 0.0, math.inf, most)
         met = absolute(mu) + absolute(load(s, a + PW)) + absolute(load(s, a + WW) * rel)
         miss = larger(mu - most, least - mu)
-        holds = select((miss > _LOOSE * slack * met) & has_laws(s, a), 0.0, holds)
+        holds = select((miss > by_precision(s, *_LOOSE) * slack * met) & has_laws(s, a), 0.0, holds)
     return holds
 
 

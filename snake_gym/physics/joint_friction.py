@@ -24,7 +24,9 @@ from snake_gym.physics.actuators import ROUNDING, clamp
 from snake_gym.physics.lanes import (
     AT_STOP, BASE, DESCENT, D_J, MU, OMEGA, RECORD, REL, RIGID, RW, SLIDING_J, STOP, STOPS_CHANGE, B, H,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
+from snake_gym.physics.simd import (
+    absolute, any_lane, by_precision, copy_sign, kernel, larger, load, select, splat, store,
+)  # fmt: skip
 from snake_gym.physics.stops import available_torque
 
 _LANDING = 1e-9
@@ -79,7 +81,7 @@ def revise_joint_friction(s, n, limited, stops):  # type: ignore[no-untyped-def]
         a = i * RECORD
         was, limit, rel = load(s, a + SLIDING_J), h * load(s, a + D_J), load(s, a + REL)
         holding = load(s, a + MU) - available_torque(s, n, i, limited)
-        breaks = (was == 2.0) & (absolute(holding) > limit * (1.0 + ROUNDING))
+        breaks = (was == 2.0) & (absolute(holding) > limit * (1.0 + by_precision(s, *ROUNDING)))
         turned = (absolute(was) == 1.0) & (was * rel < 0.0)
         lands = turned & (absolute(load(s, a + AT_STOP)) > 0.0) & (absolute(rel) > _LANDING)
         turns = turned & (load(s, a + AT_STOP) == 0.0)

@@ -1,10 +1,10 @@
 """Memory layout of the kernels: worlds side by side, one record of named fields per link.
 
 Some worlds form a block: 8 in float64, 16 in float32 (see ``simd``). All scratch memory of a block is *one array* of
-rows, a lane for each world; link i (counted from 1, tail first) owns the record at row ``i * RECORD``. Field f of lane k
-is ``s[record + f, k]``, and ``load(s, record + f)`` is that field of all worlds of the block. Record 0 stays zero and
-stands for the empty place behind the tail: the recursion needs no special case. One record for the world and SLOTS
-short ones per link for contacts follow.
+rows, with a lane for each world; link i (counted from 1, tail first) owns the record at row ``i * RECORD``. Field f of
+lane k is ``s[record + f, k]``, and ``load(s, record + f)`` is that field of all worlds of the block. Record 0 stays
+zero and stands for the empty place behind the tail: the recursion needs no special case. One record for the world and
+SLOTS short ones per link for contacts follow.
 
 ``sin_cos`` replaces libm, whose calls do not vectorise: Cody-Waite reduction by pi/2 and minimax polynomials (fdlibm
 coefficients, S. Moshier's Cephes reduction constants); error below 4e-16 for |x| < 1e5, in float32 below 1e-7 for

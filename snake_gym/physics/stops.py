@@ -23,7 +23,9 @@ from snake_gym.physics.lanes import (
     AGE, AT_STOP, BASE, DESCENT, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, MU, NO_LOAD, N_RELEASED, OMEGA, OMEGA_P, RECORD,
     REL, RIGID, STOP, STOPS_CHANGE, T0, THETA, THETA_P, TRIES, VOLT, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
+from snake_gym.physics.simd import (
+    absolute, any_lane, by_precision, copy_sign, kernel, larger, load, select, splat, store,
+)  # fmt: skip
 
 PATIENCE = 4.0
 """Corrections of a world's contacts after which stops and contacts wait for the joints' laws to settle before each."""
@@ -55,7 +57,7 @@ def passes_stop(s, n, beta):  # type: ignore[no-untyped-def]
     for i in range(1, n):
         a = i * RECORD
         b = a + RECORD
-        angle, stop = load(s, a + THETA) - load(s, b + THETA), load(s, a + STOP) + ROUNDING
+        angle, stop = load(s, a + THETA) - load(s, b + THETA), load(s, a + STOP) + by_precision(s, *ROUNDING)
         base = angle + beta * (angle - (load(s, a + THETA_P) - load(s, b + THETA_P)))
         beyond = select((absolute(base) > stop) & (absolute(angle) <= stop), 1.0, beyond)
     return beyond
