@@ -41,9 +41,7 @@ from snake_gym.physics.lanes import (
     PAST_ONSET, RECORD, REF, REF_NOW, REL, RIGID, SHIFT, SIGMA, SLIP, SLIP_RATE, SLOWED, SQUARE, STOP, STRENGTH, S_MAX,
     T0, THETA, T_MAX, VOLT, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import (
-    absolute, any_lane, by_precision, copy_sign, kernel, larger, load, select, smaller, splat, store,
-)  # fmt: skip
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 
 ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 NEARLY = 0.1
@@ -89,8 +87,8 @@ def engage_joints(s, n, kind, step, dt, n_slots):  # type: ignore[no-untyped-def
         store(s, a + FASTEST, slowed * load(s, a + S_MAX))
         slip, rate = load(s, a + SLIP), load(s, a + SLIP_RATE)
         left = select(strength > 0.0, slipped - slip, zero)
-        is_last = absolute(left) <= SLIP_RAD_S * dt
-        new_rate = select(is_last, left / dt, copy_sign(SLIP_RAD_S, left))
+        is_last = abs(left) <= SLIP_RAD_S * dt
+        new_rate = select(is_last, left / dt, math.copysign(SLIP_RAD_S, left))
         slip = select(is_last & (strength > 0.0), slipped, slip + dt * new_rate)
         store(s, a + SLIP, slip)
         store(s, a + SLIP_RATE, new_rate)
@@ -107,14 +105,14 @@ def lock_joints(s, n):  # type: ignore[no-untyped-def]
     for i in range(1, n):
         a = i * RECORD
         back = load(s, a + PAST_ONSET)
-        store(s, a + B, select(absolute(back) > 0.0, -back / h, load(s, a + B)))
+        store(s, a + B, select(abs(back) > 0.0, -back / h, load(s, a + B)))
         store(s, a + PAST_ONSET, 0.0)
 
 
 @kernel
 def clamp(x, limit):  # type: ignore[no-untyped-def]
     """Return x, held between -limit and limit."""
-    return smaller(larger(x, -limit), limit)
+    return min(max(x, -limit), limit)
 
 
 @kernel
@@ -140,16 +138,16 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
             # The joint turns no further than its stop; one that is beyond it turns no further out.
             angle = load(s, a + BASE) - load(s, b + BASE)
             present, stop = load(s, a + THETA) - load(s, b + THETA), load(s, a + STOP)
-            lowest = (smaller(-stop, present) - angle) / h
-            highest = (larger(stop, present) - angle) / h
-            store(s, a + B, smaller(larger(rate, lowest), highest))
+            lowest = (min(-stop, present) - angle) / h
+            highest = (max(stop, present) - angle) / h
+            store(s, a + B, min(max(rate, lowest), highest))
             store(s, a + T0, 0.0)
         else:
             ahead = load(s, a + OMEGA) - load(s, b + OMEGA)
             ahead = ahead + sigma * (ahead - (load(s, a + OMEGA_P) - load(s, b + OMEGA_P)))
             fastest = select(kd > 0.0, kd * load(s, a + FASTEST), math.inf)
-            fast = absolute(kp * (error - h * ahead)) > fastest
-            drive = select(fast, copy_sign(fastest, error - h * ahead), kp * error)
+            fast = abs(kp * (error - h * ahead)) > fastest
+            drive = select(fast, math.copysign(fastest, error - h * ahead), kp * error)
             store(s, a + K, load(s, a + K) + h * push * select(fast, kd, h * kp + kd))
             store(s, a + T0, h * push * (drive + load(s, a + FF)))
             store(s, a + B, 0.0)
@@ -162,11 +160,11 @@ def begin_limits(s, n):  # type: ignore[no-untyped-def]
     for i in range(1, n):
         a = i * RECORD
         law_k, law_t0, at = load(s, a + K), load(s, a + T0), load(s, a + AT_LIMIT)
-        held = absolute(at) == 1.0
+        held = abs(at) == 1.0
         store(s, a + LAW_K, law_k)
         store(s, a + LAW_T0, law_t0)
         store(s, a + AT_LIMIT, select(held, at, 0.0))
-        store(s, a + T0, select(held, copy_sign(h * load(s, a + LIMIT), at), law_t0))
+        store(s, a + T0, select(held, math.copysign(h * load(s, a + LIMIT), at), law_t0))
         store(s, a + K, select(held, 0.0, law_k))
 
 
@@ -178,10 +176,10 @@ def put_limit(s, a, changes, at, torque, bound, line):  # type: ignore[no-untype
     """
     stall, slope = line
     law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
-    chord = bound / absolute(torque)
-    t0 = select(at == 0.0, law_t0, select(at == 1.0, copy_sign(stall, torque), law_t0 * chord))
+    chord = bound / abs(torque)
+    t0 = select(at == 0.0, law_t0, select(at == 1.0, math.copysign(stall, torque), law_t0 * chord))
     k = select(at == 0.0, law_k, select(at == 1.0, slope, law_k * chord))
-    store(s, a + AT_LIMIT, select(changes, copy_sign(at, torque), load(s, a + AT_LIMIT)))
+    store(s, a + AT_LIMIT, select(changes, math.copysign(at, torque), load(s, a + AT_LIMIT)))
     store(s, a + T0, select(changes, t0, load(s, a + T0)))
     store(s, a + K, select(changes, k, load(s, a + K)))
 
@@ -204,15 +202,15 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
         law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
         torque = law_t0 - law_k * rel
         # At the limit, a float32 torque that is less by rounding is no reason to leave it again.
-        held = select(absolute(was) == 1.0, by_precision(s, 1.0, 1.0 - ROUNDING[1]), 1.0)
-        over = (absolute(torque) > held * limit) & (load(s, a + RIGID) == 0.0)
+        held = select(abs(was) == 1.0, by_precision(s, 1.0, 1.0 - ROUNDING[1]), 1.0)
+        over = (abs(torque) > held * limit) & (load(s, a + RIGID) == 0.0)
         given = load(s, a + T0) - load(s, a + K) * rel
-        excess = absolute(given) - limit
-        near = (absolute(was) == 0.5) & (absolute(excess) < NEARLY * limit) & (given * torque > 0.0)
+        excess = abs(given) - limit
+        near = (abs(was) == 0.5) & (abs(excess) < NEARLY * limit) & (given * torque > 0.0)
         # A law without a slope has no chord, and cannot go in circles.
         at = select(over, select(near | (law_k == 0.0), one, half), zero)
-        wrong = absolute(was) < select(given * torque < 0.0, 2.0, one)
-        changes = ((over & wrong) | ((absolute(was) > 0.0) & (at == 0.0))) & plain
+        wrong = abs(was) < select(given * torque < 0.0, 2.0, one)
+        changes = ((over & wrong) | ((abs(was) > 0.0) & (at == 0.0))) & plain
         if any_lane(changes):
             first = i
             busy = select(changes, one, busy)
@@ -263,8 +261,8 @@ def count_work(s, n, dt, length):  # type: ignore[no-untyped-def]
         power, counted = mean_torque * mean_rate, zero
         if length < dt:
             power = power + kept * (one - kept) * (torque_before - torque) * (rate_before - rate)
-            counted = select(smooth, (dt - length) * larger(torque_before * rate_before, zero), zero)
-        store(s, a + WORK, load(s, a + WORK) + span * larger(power, zero) - counted)
+            counted = select(smooth, (dt - length) * max(torque_before * rate_before, zero), zero)
+        store(s, a + WORK, load(s, a + WORK) + span * max(power, zero) - counted)
         store(s, a + MEAN_TORQUE, mean_torque)
         store(s, a + MEAN_RATE, mean_rate)
 

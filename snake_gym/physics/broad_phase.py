@@ -16,9 +16,7 @@ from snake_gym.physics.lanes import (
     AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, FROM_X, FROM_Y, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NUMBER, PACE,
     POS_X, POS_Y, RADIUS, RECORD, ROUND, SIN, SLOTS, START_X, START_Y, TRAVEL, USED, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import (
-    any_lane, kernel, load, n_lanes,
-)  # fmt: skip
+from snake_gym.physics.simd import any_lane, kernel, load, n_lanes
 
 _NEVER_LOOKED = 1e9
 _LARGEST_TURN = 0.45

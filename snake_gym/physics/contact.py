@@ -23,6 +23,8 @@ worst; from there on one contact changes at a time, and waits until joint laws (
 
 from __future__ import annotations
 
+import math
+
 from snake_gym.physics.chain import locate_links, place_links, turn_links
 from snake_gym.physics.contact_friction import drop_friction, extrapolate_friction, revise_friction, tangential_velocity
 from snake_gym.physics.contact_law import (
@@ -35,7 +37,7 @@ from snake_gym.physics.lanes import (
     REL, RESULT, RIGID, T_IMPULSE, FRICTION_TRIES, RW, RX, RY, SLOTS, SOL_W, N_STIFFNESS, STOPS_CHANGE, T0, TARGET,
     THETA, TOTAL, TOUCHES, TRIES, VN, VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, kernel, larger, load, select, smaller, splat, square_root, store
+from snake_gym.physics.simd import any_lane, kernel, load, select, splat, store
 from snake_gym.physics.stops import PATIENCE
 
 _FORESIGHT = 2.0
@@ -102,8 +104,8 @@ def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
             impulse = load(s, c + N_IMPULSE) - load(s, c + N_STIFFNESS) * vn
             gap = slack + h * (vn - load(s, c + TARGET))
             store(s, c + RESULT, select(on, impulse, gap))
-            pull = select(on & (impulse < stick), smaller(pull, impulse), pull)
-            depth = select(on, depth, smaller(depth, gap))
+            pull = select(on & (impulse < stick), min(pull, impulse), pull)
+            depth = select(on, depth, min(depth, gap))
     return pull, depth
 
 
@@ -182,7 +184,7 @@ def hold_links(s, n):  # type: ignore[no-untyped-def]
             store(s, a + field, select(jammed, hold, load(s, a + field)))
         for field in (RX, RY, RW, CXX, CYY, CWW, CXY, CXW, CYW, CPX, CPY, CPW):
             store(s, a + field, select(jammed, zero, load(s, a + field)))
-        caught = jammed & (absolute(load(s, a + AT_STOP)) > 0.0)
+        caught = jammed & (abs(load(s, a + AT_STOP)) > 0.0)
         for field in (RIGID, T0, K, AT_STOP):
             store(s, a + field, select(caught, zero, load(s, a + field)))
         for j in range(SLOTS):
@@ -235,11 +237,11 @@ def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
             bounce, result = load(s, c + BOUNCE), load(s, c + RESULT)
             vn = normal_velocity(s, i * RECORD, c)
             presses = (load(s, c + ON) > 0.0) & (bounce > 0.0) & (result > 0.0)
-            work = work + select(presses, result * vn * bounce / larger(vn - load(s, c + VN), _EXACT), zero)
+            work = work + select(presses, result * vn * bounce / max(vn - load(s, c + VN), _EXACT), zero)
     times = load(s, world + BOUNCE_TRIES)
-    haste = larger((times - 1.0) * (times - 1.0), 1.0)
-    kept = 1.0 - _MARGIN * haste * excess / larger(work, 1e-35)
-    kept = select((excess > 0.0) & (work > 0.0), larger(kept, zero), 1.0)
+    haste = max((times - 1.0) * (times - 1.0), 1.0)
+    kept = 1.0 - _MARGIN * haste * excess / max(work, 1e-35)
+    kept = select((excess > 0.0) & (work > 0.0), max(kept, zero), 1.0)
     kept = select((excess > 0.0) & (times >= _BOUNCES), zero, kept)
     store(s, world + BOUNCE_TRIES, times + select(kept < 1.0, 1.0, zero))
     first = n + 1
@@ -271,7 +273,7 @@ def revise_frictions(s, n, counts, law, settled):  # type: ignore[no-untyped-def
         rubbed = revise_friction(s, n, i, counts[i], law, settled, share, feeds)
         if any_lane(rubbed > 0.0):
             add_contacts(s, n, i, counts[i])
-            first, rubs = i, larger(rubs, rubbed)
+            first, rubs = i, max(rubs, rubbed)
     store(s, (n + 1) * RECORD + FRICTION_TRIES, load(s, (n + 1) * RECORD + FRICTION_TRIES) + rubs)
     return first, rubs
 
@@ -293,7 +295,7 @@ def carry_impulses(s, n, counts, settled):  # type: ignore[no-untyped-def]
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             on, stiff, target = load(s, c + ON), load(s, c + N_STIFFNESS), load(s, c + TARGET)
-            miss = absolute(normal_velocity(s, i * RECORD, c) - target)
+            miss = abs(normal_velocity(s, i * RECORD, c) - target)
             moves = (on > 0.0) & (miss > _EXACT) & (miss < _JAMMED) & may
             if any_lane(moves):
                 changed = True
@@ -316,7 +318,7 @@ def touching_worlds(s, n, counts, dt):  # type: ignore[no-untyped-def]
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             vn = normal_velocity(s, i * RECORD, c)
-            ahead = load(s, c + GAP) + h * (vn - load(s, c + VN)) + _FORESIGHT * dt * smaller(vn, 0.0)
+            ahead = load(s, c + GAP) + h * (vn - load(s, c + VN)) + _FORESIGHT * dt * min(vn, 0.0)
             touched = select((load(s, c + ON) > 0.0) | (ahead < 0.0), one, touched)
     return touched
 
@@ -337,14 +339,14 @@ def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
             nx, ny = load(s, c + NX), load(s, c + NY)
             vn = normal_velocity(s, a, c)
             vt = tangential_velocity(s, a, c)
-            force = on * larger(load(s, c + N_IMPULSE) - load(s, c + N_STIFFNESS) * vn, zero) * per_h
+            force = on * max(load(s, c + N_IMPULSE) - load(s, c + N_STIFFNESS) * vn, zero) * per_h
             slide = on * (load(s, c + T_IMPULSE) - load(s, c + T_STIFFNESS) * vt) * per_h
             store(s, c + IMPULSE, force)
             fx = fx + weight * (force * nx - slide * ny)
             fy = fy + weight * (force * ny + slide * nx)
             gap = load(s, c + GAP) + h * (vn - load(s, c + VN))
             store(s, c + BEFORE, select(load(s, c + GAP) < FAR, gap, FAR))
-            depth = larger(depth, -gap)
+            depth = max(depth, -gap)
             touches = touches + select(force > 0.0, 1.0, zero)
         store(s, a + FORCE_X, fx)
         store(s, a + FORCE_Y, fy)
@@ -363,7 +365,7 @@ def note_depth(s, n, counts):  # type: ignore[no-untyped-def]
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             measure_slot(s, n, i * RECORD, c)
-            depth = larger(depth, -load(s, c + GAP))
+            depth = max(depth, -load(s, c + GAP))
     store(s, world + DEPTH, depth)
 
 
@@ -390,7 +392,7 @@ def keep_energy(s, n):  # type: ignore[no-untyped-def]
     place_links(s, n, 0.0)
     has = kinetic_energy(s, n)
     slower = (load(s, world + TOUCHES) > 0.0) & (has > had)
-    share = select(slower, square_root(had / larger(has, 1e-35)), 1.0)
+    share = select(slower, math.sqrt(had / max(has, 1e-35)), 1.0)
     for i in range(1, n + 1):
         store(s, i * RECORD + OMEGA, share * load(s, i * RECORD + OMEGA))
     for field in (CVX, CVY):

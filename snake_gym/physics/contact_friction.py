@@ -21,11 +21,13 @@ What still changes after many corrections sticks: that takes energy, whatever th
 
 from __future__ import annotations
 
+import math
+
 from snake_gym.physics.lanes import (
     FIRM, T_STIFFNESS, T_BEFORE, IMPULSE, NX, NY, ON, T_LIMIT_BEFORE, RECORD, RESULT, T_IMPULSE, FRICTION_TRIES, SLIDES,
     SOL_W, T_ARM, UX, UY, VT, H, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
+from snake_gym.physics.simd import any_lane, kernel, load, select, splat, store
 
 _SLOWEST_SLIP = 1e-4
 """Slip [m/s] below which a contact begins its step sticking."""
@@ -61,8 +63,8 @@ def set_friction(s, n, c, law):  # type: ignore[no-untyped-def]
     grip = h * law.viscous
     if law.coulomb > 0.0:
         slip = load(s, c + VT)
-        moves = absolute(slip) > _SLOWEST_SLIP
-        slides = select(moves, copy_sign(1.0, slip), slides)
+        moves = abs(slip) > _SLOWEST_SLIP
+        slides = select(moves, math.copysign(1.0, slip), slides)
         rub = -slides * (law.coulomb * h * load(s, c + IMPULSE))
         grip = select(moves, grip, grip + load(s, world + FIRM))
     store(s, c + T_STIFFNESS, grip)
@@ -95,16 +97,16 @@ def judge_friction(s, n, a, c, law, settled):  # type: ignore[no-untyped-def]
     slip, rub = tangential_velocity(s, a, c), load(s, c + T_IMPULSE)
     held = rub - select(load(s, c + T_STIFFNESS) >= firm, firm * slip, 0.0)
     press = law.coulomb * load(s, c + RESULT)
-    cone = larger(press, 0.0)
+    cone = max(press, 0.0)
     on = settled & (load(s, c + ON) > 0.0)
-    sliding = on & (absolute(slides) == 1.0)
-    excess = absolute(rub) - cone
+    sliding = on & (abs(slides) == 1.0)
+    excess = abs(rub) - cone
     # Less friction than the law's has already turned the slip around; more may have done so wrongly.
     stops = sliding & (slides * slip < 0.0) & ((excess <= _EXACT * cone) | (times >= _DRIFTS))
-    follows = sliding & (absolute(excess) > _EXACT * cone) & (times < _DRIFTS)
+    follows = sliding & (abs(excess) > _EXACT * cone) & (times < _DRIFTS)
     follows = follows & (select(stops, 1.0, 0.0) == 0.0)
-    breaks = on & (slides == 0.0) & (firm * absolute(slip) > (1.0 + _EXACT) * cone) & (times < _BREAKS)
-    way = select(breaks, copy_sign(1.0, slip), slides)
+    breaks = on & (slides == 0.0) & (firm * abs(slip) > (1.0 + _EXACT) * cone) & (times < _BREAKS)
+    way = select(breaks, math.copysign(1.0, slip), slides)
     return way, held, press, follows, breaks, stops
 
 
@@ -164,7 +166,7 @@ def revise_friction(s, n, i, count, law, settled, share, feeds):  # type: ignore
         stops = stops | (follows & (feeds > 0.0) & (moved * gain > -_LEAST_SHARE * moved * moved))
         changes = stops | follows | breaks
         if any_lane(changes):
-            rub = select(follows | breaks, -way * larger(-way * rub, zero), load(s, c + T_IMPULSE))
+            rub = select(follows | breaks, -way * max(-way * rub, zero), load(s, c + T_IMPULSE))
             store(s, c + T_IMPULSE, select(stops, zero, rub))
             store(s, c + SLIDES, select(stops, zero, select(changes, way, load(s, c + SLIDES))))
             grip = select(breaks, viscous, load(s, c + T_STIFFNESS))

@@ -37,9 +37,7 @@ from snake_gym.physics.lanes import (
     SLIDING_R, SLIDING_T, SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, THETA, VX, VX_P, VY, VY_P, WAVE_X, WAVE_Y, H,
     sin_cos,
 )  # fmt: skip
-from snake_gym.physics.simd import (
-    absolute, any_lane, copy_sign, inlined, kernel, larger, load, n_lanes, select, splat, square_root, store,
-)  # fmt: skip
+from snake_gym.physics.simd import any_lane, inlined, kernel, load, n_lanes, select, splat, store
 
 INDEPENDENT, COUPLED = 0, 1
 AXES_CODES = {"independent": INDEPENDENT, "coupled": COUPLED}
@@ -102,7 +100,7 @@ def revise_facing(s, n, coupled):  # type: ignore[no-untyped-def]
         along = load(s, a + COS) * load(s, a + NEW_VX) + load(s, a + SIN) * load(s, a + NEW_VY)
         was = load(s, a + FACING)
         now = select(along < 0.0, load(s, a + BACKWARD), select(along > 0.0, 1.0, was))
-        if any_lane(absolute(now - was) > 0.0):
+        if any_lane(abs(now - was) > 0.0):
             first = i
             friction = load(s, a + C_T)
             if coupled:
@@ -110,7 +108,7 @@ def revise_facing(s, n, coupled):  # type: ignore[no-untyped-def]
             a_t = load(s, a + A_T)
             store(s, a + FACING, now)
             # Worlds without a change keep their values to the last bit.
-            store(s, a + A_T, select(absolute(now - was) > 0.0, a_t + h * (now - was) * friction, a_t))
+            store(s, a + A_T, select(abs(now - was) > 0.0, a_t + h * (now - was) * friction, a_t))
     return first
 
 
@@ -149,8 +147,8 @@ def lay_patches(s, n, ids, count, patches):  # type: ignore[no-untyped-def]
 @kernel
 def sliding_at(speed, limit):  # type: ignore[no-untyped-def]
     """Return SLIDING of an axis with Coulomb force ``limit`` that moves at ``speed`` as a step() begins."""
-    moves = (absolute(speed) > _NEAR_REST) & (limit > 0.0)
-    return select(moves, copy_sign(1.0, speed), 0.0)
+    moves = (abs(speed) > _NEAR_REST) & (limit > 0.0)
+    return select(moves, math.copysign(1.0, speed), 0.0)
 
 
 @kernel
@@ -177,9 +175,9 @@ def coulomb_terms(slip, slid, limit, backward):  # type: ignore[no-untyped-def]
 
     ``backward``: factor of the limit where the axis slides the negative way.
     """
-    left = 1.0 - absolute(slid)
+    left = 1.0 - abs(slid)
     back = backward * limit
-    rest = larger(limit, back) * left
+    rest = max(limit, back) * left
     sliding = select(sticks(slip), 0.0, select(slip < 0.0, -back, limit) * left)
     return select(sticks(slip), rest / REST, 0.0), -select(slid < 0.0, back, limit) * slid - sliding
 
@@ -208,15 +206,15 @@ def add_coulomb_friction(s, n):  # type: ignore[no-untyped-def]
 @kernel
 def next_sliding(slip, slid, before, after, limit, backward, may_break):  # type: ignore[no-untyped-def]
     """Return SLIDING and SLID_SHARE that follow from the speeds at the step's begin and end."""
-    slides = (absolute(slip) == 1.0) | (absolute(slip) == _BROKEN)
+    slides = (abs(slip) == 1.0) | (abs(slip) == _BROKEN)
     stops = slides & (slip * after < 0.0)
     # Sticking has the slope of the larger limit; the smaller one is met at its share of REST.
-    end = REST * select(after < 0.0, backward, 1.0) / larger(1.0, backward)
-    breaks = sticks(slip) & (absolute(after) > end) & (limit > 0.0) & may_break
+    end = REST * select(after < 0.0, backward, 1.0) / max(1.0, backward)
+    breaks = sticks(slip) & (abs(after) > end) & (limit > 0.0) & may_break
     # Sliding on would have led from ``before`` to ``after``: the axis has slid for this share of the step.
     share = select(slip * before > 0.0, before / (before - after), 0.0)
-    slid = select(stops & (absolute(slip) == 1.0), copy_sign(share, slip), slid)
-    return select(stops, _STOPPED, select(breaks, copy_sign(_BROKEN, after), slip)), slid
+    slid = select(stops & (abs(slip) == 1.0), math.copysign(share, slip), slid)
+    return select(stops, _STOPPED, select(breaks, math.copysign(_BROKEN, after), slip)), slid
 
 
 @kernel
@@ -224,7 +222,7 @@ def revise_axis(s, a, axis, before, after, h, backward, may_break):  # type: ign
     """Set the law of one axis for the speeds found; return (it changes, change of inertia, change of impulse)."""
     slip, slid, limit = load(s, a + SLIDING_T + axis), load(s, a + SLID_SHARE_T + axis), h * load(s, a + D_T + axis)
     new_slip, new_slid = next_sliding(slip, slid, before, after, limit, backward, may_break)
-    changes = absolute(new_slip - slip) > 0.0
+    changes = abs(new_slip - slip) > 0.0
     inertia, impulse = coulomb_terms(slip, slid, limit, backward)
     new_inertia, new_impulse = coulomb_terms(new_slip, new_slid, limit, backward)
     store(s, a + SLIDING_T + axis, new_slip)
@@ -267,8 +265,8 @@ def settle_sliding(s, n):  # type: ignore[no-untyped-def]
     for i in range(1, n + 1):
         for axis in (SLIDING_T, SLIDING_N, SLIDING_R):
             slip = load(s, i * RECORD + axis)
-            settled = select(sticks(slip), 0.0, copy_sign(1.0, slip))
-            changed = select(absolute(slip - settled) > 0.0, 1.0, changed)
+            settled = select(sticks(slip), 0.0, math.copysign(1.0, slip))
+            changed = select(abs(slip - settled) > 0.0, 1.0, changed)
             store(s, i * RECORD + axis, settled)
     return changed
 
@@ -285,7 +283,7 @@ def add_coupled_friction(s, n):  # type: ignore[no-untyped-def]
         vx = vx + sigma * (vx - load(s, a + VX_P))
         vy = vy + sigma * (vy - load(s, a + VY_P))
         w = w + sigma * (w - load(s, a + OMEGA_P))
-        speed, spin = larger(square_root(vx * vx + vy * vy), rest), larger(absolute(w), rest)
+        speed, spin = max(math.sqrt(vx * vx + vy * vy), rest), max(abs(w), rest)
         store(s, a + SECANT, speed)
         store(s, a + SECANT_R, spin)
         store(s, a + A_T, load(s, a + A_T) + h * load(s, a + FACING) * load(s, a + D_T) / speed)
@@ -303,7 +301,7 @@ def new_secant(free, limit, speed, used):  # type: ignore[no-untyped-def]
     let_go = speed + limit * (speed / used - 1.0) / free
     faster = (speed > _OFF * used) & (limit > 0.0)
     slower = (speed * _OFF < used) & (used > REST) & (limit > 0.0)
-    return select(faster, let_go, select(slower, larger(speed, REST), used))
+    return select(faster, let_go, select(slower, max(speed, REST), used))
 
 
 @kernel
@@ -318,10 +316,10 @@ def revise_coupled_friction(s, n):  # type: ignore[no-untyped-def]
         d_n, d_r = h * load(s, a + D_N), h * load(s, a + D_R)
         was, was_r = load(s, a + SECANT), load(s, a + SECANT_R)
         a_t, a_n, a_r = load(s, a + A_T), load(s, a + A_N), load(s, a + A_R)
-        most = larger(d_t, d_n)
-        now = new_secant(load(s, a + MASS), most, square_root(vx * vx + vy * vy), was)
-        now_r = new_secant(a_r - d_r / was_r, d_r, absolute(load(s, a + SOL_W)), was_r)
-        changes = (absolute(now - was) > 0.0) | (absolute(now_r - was_r) > 0.0)
+        most = max(d_t, d_n)
+        now = new_secant(load(s, a + MASS), most, math.sqrt(vx * vx + vy * vy), was)
+        now_r = new_secant(a_r - d_r / was_r, d_r, abs(load(s, a + SOL_W)), was_r)
+        changes = (abs(now - was) > 0.0) | (abs(now_r - was_r) > 0.0)
         if any_lane(changes):
             first = i
             # Worlds without a change keep their values to the last bit.

@@ -33,9 +33,7 @@ from snake_gym.physics.lanes import (
     LAW_K, LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, PER_NM, PLAY, RECORD, REF_NOW, REL, RIGID, SIGMA, STRENGTH,
     T0, VOLT, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import (
-    absolute, any_lane, by_precision, copy_sign, kernel, larger, load, select, smaller, splat, store,
-)  # fmt: skip
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 
 UNKNOWN = 3.0
 """FLANK before the first step of a call."""
@@ -49,7 +47,7 @@ def find_flank(s, n, i, rate):  # type: ignore[no-untyped-def]
     v = load(s, a + DRIVE) - load(s, a + GAIN) * rate
     w = load(s, a + GAIN) * play / load(s, (n + 1) * RECORD + H)
     one = splat(s, 1.0)
-    touches = select(absolute(v) > w, copy_sign(one, v), 0.0)
+    touches = select(abs(v) > w, math.copysign(one, v), 0.0)
     return select(play > 0.0, touches, one)
 
 
@@ -58,7 +56,7 @@ def servo_law(s, n, i, flank):  # type: ignore[no-untyped-def]
     """Return K and T0 of joint i with the given flank pushing."""
     a = i * RECORD
     h, gain = load(s, (n + 1) * RECORD + H), load(s, a + GAIN)
-    touches = absolute(flank) * load(s, a + STRENGTH)
+    touches = abs(flank) * load(s, a + STRENGTH)
     k = h * (load(s, a + LOAD) + touches * gain)
     return k, touches * (h * load(s, a + DRIVE) - flank * gain * load(s, a + PLAY))
 
@@ -81,12 +79,12 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
         error = load(s, a + REF_NOW) - (load(s, a + BASE) - load(s, b + BASE))
         foreseen = error - h * rate - load(s, a + LASH)
         dead = load(s, a + DEAD)
-        kp = select(absolute(foreseen) >= dead, load(s, a + KP), 0.0)
+        kp = select(abs(foreseen) >= dead, load(s, a + KP), 0.0)
         kd = load(s, a + KD)
         fastest = select(kd > 0.0, kd * volt * load(s, a + FASTEST), math.inf)
-        fast = kp * (absolute(foreseen) - dead) > fastest
+        fast = kp * (abs(foreseen) - dead) > fastest
         gain = select(fast, kd, h * kp + kd)
-        pull = select(fast, copy_sign(fastest, foreseen), kp * (error - lash - copy_sign(dead, foreseen)))
+        pull = select(fast, math.copysign(fastest, foreseen), kp * (error - lash - math.copysign(dead, foreseen)))
         drive = pull + gain * lash / h + load(s, a + FF)
         store(s, a + DRIVE, drive)
         store(s, a + GAIN, gain)
@@ -98,7 +96,7 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
         store(s, a + LAW_T0, t0)
         limit, no_load, at = load(s, a + LIMIT), load(s, a + NO_LOAD), load(s, a + AT_LIMIT)
         stall = h * select(limit < math.inf, volt * limit, 0.0)
-        held = (absolute(at) == 1.0) & (limit < math.inf) & (at * (t0 - k * rate) > stall)
+        held = (abs(at) == 1.0) & (limit < math.inf) & (at * (t0 - k * rate) > stall)
         slope = select((at * rate > 0.0) & (no_load < math.inf), h * limit / no_load, 0.0)
         store(s, a + K, select(held, slope, k))
         store(s, a + T0, select(held, at * stall, t0))
@@ -129,7 +127,7 @@ def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
     a = i * RECORD
     was = load(s, a + FLANK)
     flank = find_flank(s, n, i, load(s, a + REL))
-    changes = (absolute(flank - was) > 0.0) & (free > 0.0)
+    changes = (abs(flank - was) > 0.0) & (free > 0.0)
     if any_lane(changes):
         k, t0 = servo_law(s, n, i, flank)
         store(s, a + FLANK, select(changes, flank, was))
@@ -158,17 +156,17 @@ def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
     torque = law_t0 - law_k * rel
     slope = select((limit < math.inf) & (no_load < math.inf) & (torque * rel > 0.0), h * limit / no_load, zero)
     stall = h * select(limit < math.inf, volt * limit, limit)
-    bound = stall - slope * absolute(rel)
+    bound = stall - slope * abs(rel)
     slack = by_precision(s, *ROUNDING) * select(limit < math.inf, stall, zero)
-    over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0)
+    over = (abs(torque) > bound + slack) & (load(s, a + RIGID) == 0.0)
     given = load(s, a + T0) - load(s, a + K) * rel
-    near = (absolute(was) == 0.5) & (absolute(absolute(given) - bound) < NEARLY * stall) & (given * torque > 0.0)
+    near = (abs(was) == 0.5) & (abs(abs(given) - bound) < NEARLY * stall) & (given * torque > 0.0)
     # Where the line falls below zero the motor brakes, and no chord leads there.
     at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0), one, half), zero)
     # A joint may be on the line already, also where that has fallen below zero.
-    wrong = (absolute(was) < select(given * torque < 0.0, 2.0, one)) & (was * copy_sign(one, torque) < 1.0)
-    other_slope = (absolute(was) == 1.0) & (absolute(load(s, a + K) - slope) > 0.0)
-    changes = ((over & (wrong | other_slope)) | ((absolute(was) > 0.0) & (at == 0.0))) & (free > 0.0)
+    wrong = (abs(was) < select(given * torque < 0.0, 2.0, one)) & (was * math.copysign(one, torque) < 1.0)
+    other_slope = (abs(was) == 1.0) & (abs(load(s, a + K) - slope) > 0.0)
+    changes = ((over & (wrong | other_slope)) | ((abs(was) > 0.0) & (at == 0.0))) & (free > 0.0)
     at = select(other_slope & over, one, at)
     if any_lane(changes):
         put_limit(s, a, changes, at, torque, bound, (stall, slope))
@@ -187,11 +185,11 @@ def move_servos(s, n, keeps_past):  # type: ignore[no-untyped-def]
         torque = load(s, a + T0) - (load(s, a + K) - h * load(s, a + LOAD)) * rel
         # A joint at its stop is stalled: its law is not in use, and its motor pulls with at most the limit.
         stall = select(load(s, a + LIMIT) < math.inf, volt * load(s, a + LIMIT), math.inf)
-        pull = smaller(absolute(torque) / h, stall) + absolute(jammed_torque(s, n, i))
+        pull = min(abs(torque) / h, stall) + abs(jammed_torque(s, n, i))
         drop = drop + pull * load(s, a + PER_NM)
         lash, flank = load(s, a + LASH), load(s, a + FLANK)
-        follows = smaller(larger(h * (load(s, a + DRIVE) / gain - rel), -play), play)
-        ahead = select(absolute(flank) > 0.0, flank * play, follows)
+        follows = min(max(h * (load(s, a + DRIVE) / gain - rel), -play), play)
+        ahead = select(abs(flank) > 0.0, flank * play, follows)
         if not keeps_past:
             store(s, a + LASH_P, lash)
         store(s, a + LASH, select((gain > 0.0) & (load(s, a + STRENGTH) > 0.0), ahead, lash))

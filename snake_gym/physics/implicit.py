@@ -47,7 +47,7 @@ from snake_gym.physics.lanes import (
     STOOD_STILL, STOPS_CHANGE, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
-from snake_gym.physics.simd import absolute, any_lane, by_precision, kernel, load, select, smaller, splat, store
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 from snake_gym.physics.stops import foresee_hits, hold_stops, passes_stop, release_stops, revise_stops
 
 FIRST, SECOND, LATER = 0, 1, 2
@@ -241,13 +241,13 @@ def weigh_step(s, n, stage, dt, jumped):  # type: ignore[no-untyped-def]
     smooth = (age > 0.0) & (jumped == 0.0)
     if stage == FIRST:
         store(s, world + WEIGHT, select(smooth, (1.0 - GAMMA) * dt, GAMMA * dt))
-        store(s, world + AGE, select(smooth, age, smaller(age, zero)))
+        store(s, world + AGE, select(smooth, age, min(age, zero)))
     elif stage == SECOND:
         store(s, world + WEIGHT, select(age > 0.0, GAMMA * dt, (1.0 - GAMMA) * dt))
-        store(s, world + AGE, select(smooth, age, smaller(age + 1.0, zero)))
+        store(s, world + AGE, select(smooth, age, min(age + 1.0, zero)))
     else:
         store(s, world + WEIGHT, dt)
-        store(s, world + AGE, select(jumped == 0.0, age + 1.0, smaller(age + 1.0, zero)))
+        store(s, world + AGE, select(jumped == 0.0, age + 1.0, min(age + 1.0, zero)))
 
 
 @kernel
@@ -285,10 +285,10 @@ def note_hits(s, n, jumped):  # type: ignore[no-untyped-def]
     world = (n + 1) * RECORD
     hits = splat(s, 0.0)
     for i in range(1, n):
-        hits = select(absolute(load(s, i * RECORD + AT_STOP)) == 2.0, 1.0, hits)
+        hits = select(abs(load(s, i * RECORD + AT_STOP)) == 2.0, 1.0, hits)
     if any_lane(hits > 0.0):
         age = load(s, world + AGE)
-        store(s, world + AGE, select(hits > 0.0, smaller(age, -2.0), age))
+        store(s, world + AGE, select(hits > 0.0, min(age, -2.0), age))
     return select(hits > 0.0, 1.0, jumped)
 
 

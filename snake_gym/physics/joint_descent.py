@@ -28,13 +28,13 @@ from snake_gym.physics.lanes import (
     AT_LIMIT, AT_STOP, BASE, DESCENT, D_J, FLANK, HALF, INERTIA, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LINE_MU, LINE_REL,
     MASS, MU, NO_LOAD, PW, RECORD, REL, RIGID, TOLERANCE, SLIDING_J, SLOPE, STOP, STOPS_CHANGE, T0, VOLT, WW, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import (
-    absolute, any_lane, by_precision, copy_sign, kernel, larger, load, select, smaller, splat, store,
-)  # fmt: skip
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 
 BEGINS, DESCENDS, ENDED, _HOLDS = 1.0, 2.0, 3.0, 4.0
-_STEEP_FIRST, _STEEPER, _STEEPEST = 1e2, 1e2, 1e6
+_STEEP_FIRST, _STEEPER, _STEEPEST = 1e2, 1e2, (1e6, 1e4)
 """Slope of sticking and of stops per inertia of the joint's links: first, growth from stage to stage, last."""
+_LAW_ROUNDING = (0.0, 1e-6)
+"""Rounding of a piece's torque, as a share of its parts."""
 _STEEPEST_AGAIN = 1e12
 """Steepest where laws do not hold after several descents: links that rest on dry ground resist more than inertia."""
 _EXACT = (1e-9, 1e-5)
@@ -64,13 +64,13 @@ def servo_piece(s, n, i, rel, laws):  # type: ignore[no-untyped-def]
         h, limit, no_load = load(s, world + H), load(s, a + LIMIT), load(s, a + NO_LOAD)
         slope = select((limit < math.inf) & (no_load < math.inf), h * limit / no_load, zero)
         stall = h * select(limit < math.inf, load(s, world + VOLT) * limit, limit)
-        high, low = stall - slope * larger(rel, zero), slope * larger(-rel, zero) - stall
+        high, low = stall - slope * max(rel, zero), slope * max(-rel, zero) - stall
         torque = t0 - k * rel
-        over, under = larger(torque, -stall) > high, smaller(torque, stall) < low
+        over, under = max(torque, -stall) > high, min(torque, stall) < low
         forth, back = select(over, one, zero), select(under, -one, zero)
         at = select(rel > 0.0, select(over, one, back), select(under, -one, forth))
-        k = select(absolute(at) > 0.0, select(at * rel > 0.0, slope, zero), k)
-        t0 = select(absolute(at) > 0.0, at * stall, t0)
+        k = select(abs(at) > 0.0, select(at * rel > 0.0, slope, zero), k)
+        t0 = select(abs(at) > 0.0, at * stall, t0)
     return k, t0, at, flank
 
 
@@ -103,13 +103,13 @@ def whole_law(s, n, i, rel, laws):  # type: ignore[no-untyped-def]
     steep = steepness(s, n, i)
     if laws.joint_friction:
         limit = load(s, (n + 1) * RECORD + H) * load(s, a + D_J)
-        slides = absolute(steep * rel) >= limit
+        slides = abs(steep * rel) >= limit
         k = select(slides, k, k + steep)
-        t0 = select(slides, t0 - copy_sign(limit, rel), t0)
+        t0 = select(slides, t0 - math.copysign(limit, rel), t0)
     if laws.stops:
         side, end = stop_passed(s, n, i, rel)
-        k = k + absolute(side) * steep
-        t0 = t0 + absolute(side) * steep * end
+        k = k + abs(side) * steep
+        t0 = t0 + abs(side) * steep * end
     return k, t0
 
 
@@ -119,7 +119,7 @@ def joint_load(s, n, i):  # type: ignore[no-untyped-def]
     a = i * RECORD
     sliding = load(s, a + SLIDING_J)
     limit = load(s, (n + 1) * RECORD + H) * load(s, a + D_J)
-    return load(s, a + MU) - select(absolute(sliding) == 1.0, copy_sign(limit, sliding), 0.0)
+    return load(s, a + MU) - select(abs(sliding) == 1.0, math.copysign(limit, sliding), 0.0)
 
 
 @kernel
@@ -143,7 +143,7 @@ def search_along(s, n, wanted, laws):  # type: ignore[no-untyped-def]
     zero, one = splat(s, 0.0), splat(s, 1.0)
     low, high = zero, one
     at_low, at_high = slope_along(s, n, zero, laws), slope_along(s, n, one, laws)
-    enough = _ENOUGH * absolute(at_low)
+    enough = _ENOUGH * abs(at_low)
     share = one
     open_ = wanted & (at_low < 0.0) & (at_high > enough)
     for trial in range(_TRIALS):
@@ -151,14 +151,14 @@ def search_along(s, n, wanted, laws):  # type: ignore[no-untyped-def]
             break
         part = splat(s, 0.5)
         if trial % 2 == 0:
-            part = smaller(larger(at_low / (at_low - at_high), 0.02), 0.98)
+            part = min(max(at_low / (at_low - at_high), 0.02), 0.98)
         share = select(open_, low + part * (high - low), share)
         slope = slope_along(s, n, share, laws)
         falls = open_ & (slope < 0.0)
         rises = open_ & (slope >= 0.0)
         low, at_low = select(falls, share, low), select(falls, slope, at_low)
         high, at_high = select(rises, share, high), select(rises, slope, at_high)
-        open_ = open_ & (absolute(slope) > enough)
+        open_ = open_ & (abs(slope) > enough)
     return share
 
 
@@ -170,8 +170,9 @@ def pieces_hold(s, n, laws):  # type: ignore[no-untyped-def]
         a = i * RECORD
         rel, mu = load(s, a + REL), load(s, a + MU)
         k, t0 = whole_law(s, n, i, rel, laws)
-        met = absolute(mu) + absolute(load(s, a + PW)) + absolute(load(s, a + WW) * rel)
-        misses = (absolute(mu - (t0 - k * rel)) > by_precision(s, *_EXACT) * met) & (load(s, a + RIGID) == 0.0)
+        met = abs(mu) + abs(load(s, a + PW)) + abs(load(s, a + WW) * rel)
+        slack = by_precision(s, *_EXACT) * met + by_precision(s, *_LAW_ROUNDING) * (abs(t0) + abs(k * rel))
+        misses = (abs(mu - (t0 - k * rel)) > slack) & (load(s, a + RIGID) == 0.0)
         holds = select(misses, 0.0, holds)
     return holds
 
@@ -179,7 +180,7 @@ def pieces_hold(s, n, laws):  # type: ignore[no-untyped-def]
 @kernel
 def has_laws(s, a):  # type: ignore[no-untyped-def]
     """Return True where the joint with record ``a`` is not held by anything but its own friction or stop."""
-    return (load(s, a + RIGID) == 0.0) | (absolute(load(s, a + AT_STOP)) > 0.0) | (load(s, a + SLIDING_J) == 2.0)
+    return (load(s, a + RIGID) == 0.0) | (abs(load(s, a + AT_STOP)) > 0.0) | (load(s, a + SLIDING_J) == 2.0)
 
 
 @kernel
@@ -202,11 +203,11 @@ def laws_hold(s, n, laws):  # type: ignore[no-untyped-def]
             ahead, _ = stop_passed(s, n, i, rel + rate)
             behind, _ = stop_passed(s, n, i, rel - rate)
             beyond, end = stop_passed(s, n, i, rel)
-            holds = select((absolute(rel - end) > rate) & (absolute(beyond) > 0.0) & has_laws(s, a), 0.0, holds)
+            holds = select((abs(rel - end) > rate) & (abs(beyond) > 0.0) & has_laws(s, a), 0.0, holds)
             least = select(ahead > 0.0, -math.inf, least)
             most = select(behind < 0.0, math.inf, most)
-        met = absolute(mu) + absolute(load(s, a + PW)) + absolute(load(s, a + WW) * rel)
-        miss = larger(mu - most, least - mu)
+        met = abs(mu) + abs(load(s, a + PW)) + abs(load(s, a + WW) * rel)
+        miss = max(mu - most, least - mu)
         holds = select((miss > by_precision(s, *_LOOSE) * slack * met) & has_laws(s, a), 0.0, holds)
     return holds
 
@@ -216,10 +217,10 @@ def begin_descent(s, n, begins, laws):  # type: ignore[no-untyped-def]
     """Begin at the present solution in the worlds ``begins``; friction and stops become part of the joints' laws."""
     world = (n + 1) * RECORD
     steep, slack, failed = load(s, world + SLOPE), load(s, world + TOLERANCE), load(s, world + DESCENT) == ENDED
-    steeper = smaller(_STEEPER * steep, _STEEPEST_AGAIN)
+    steeper = min(_STEEPER * steep, _STEEPEST_AGAIN)
     # Not far from the end of the last descent where contacts or ground friction have changed since.
-    again = select(load(s, world + DESCENT) == _HOLDS, _STEEPEST, _STEEP_FIRST)
-    slacker = smaller(_SLACKER * slack, _SLACKEST)
+    again = select(load(s, world + DESCENT) == _HOLDS, by_precision(s, *_STEEPEST), _STEEP_FIRST)
+    slacker = min(_SLACKER * slack, _SLACKEST)
     if laws.joint_friction:  # what sticks at a finite slope may not stick when held, which a steeper one tells
         slacker = select(steep < _STEEPEST_AGAIN, slack, slacker)
         steeper = select(failed, steeper, again)
@@ -253,7 +254,7 @@ def end_descent(s, n, ends, laws):  # type: ignore[no-untyped-def]
         side, end = splat(s, 0.0), splat(s, 0.0)
         if laws.stops:
             side, end = stop_passed(s, n, i, rel)
-        stopped = absolute(side) > 0.0
+        stopped = abs(side) > 0.0
         if laws.imperfect:
             law_k, law_t0 = servo_law(s, n, i, flank)
             store(s, a + LAW_K, select(here, law_k, load(s, a + LAW_K)))
@@ -262,8 +263,8 @@ def end_descent(s, n, ends, laws):  # type: ignore[no-untyped-def]
             store(s, a + field, select(here, value, load(s, a + field)))
         if laws.joint_friction:
             limit = load(s, (n + 1) * RECORD + H) * load(s, a + D_J)
-            slides = absolute(steepness(s, n, i) * rel) >= limit
-            state = select(slides, copy_sign(1.0, rel), select(stopped, 0.0, 2.0))
+            slides = abs(steepness(s, n, i) * rel) >= limit
+            state = select(slides, math.copysign(1.0, rel), select(stopped, 0.0, 2.0))
             was = load(s, a + SLIDING_J)
             put_joint_friction(s, n, i, was, select(here, select(limit > 0.0, state, 0.0), was))
         if laws.stops:
@@ -286,7 +287,8 @@ def descend(s, n, laws):  # type: ignore[no-untyped-def]
     goes_on, holds = phase == DESCENDS, pieces_hold(s, n, laws)
     share = search_along(s, n, goes_on & (holds == 0.0), laws)
     stage_ends = goes_on & (holds > 0.0)
-    ends = stage_ends & (steep >= _STEEPEST)
+    steepest = by_precision(s, *_STEEPEST)
+    ends = stage_ends & (steep >= steepest)
     for i in range(1, n):
         a = i * RECORD
         for start, end in ((LINE_REL, REL), (LINE_MU, MU)):
@@ -294,7 +296,7 @@ def descend(s, n, laws):  # type: ignore[no-untyped-def]
             store(s, a + start, select(goes_on, was + share * (load(s, a + end) - was), was))
     end_descent(s, n, ends, laws)
     begin_descent(s, n, begins, laws)
-    store(s, world + SLOPE, select(stage_ends & (steep < _STEEPEST), steep * _STEEPER, load(s, world + SLOPE)))
+    store(s, world + SLOPE, select(stage_ends & (steep < steepest), steep * _STEEPER, load(s, world + SLOPE)))
     after = select(ends, ENDED, select(phase == ENDED, _HOLDS, phase))
     store(s, world + DESCENT, select(begins, DESCENDS, after))
     takes = select(begins | goes_on, one, zero) - select(ends, one, zero)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from snake_gym.physics.simd import by_precision, floor, inlined, kernel, select
+from snake_gym.physics.simd import by_precision, inlined, kernel, select
 
 _MOST_FIELDS = 256
 """Most fields of a record; the names below take the rows 0, 1, 2 ... in their order."""
@@ -140,7 +140,7 @@ def scratch_rows(n: int) -> int:
 @kernel
 def sin_cos(x):  # type: ignore[no-untyped-def]
     """Return sine and cosine of x [rad], |x| < 1e5, lane by lane."""
-    n = floor(x * _TWO_OVER_PI + 0.5)
+    n = math.floor(x * _TWO_OVER_PI + 0.5)
     r = x - n * by_precision(x, *_PIO2_HI)
     r = (r - n * by_precision(x, *_PIO2_MID)) - n * by_precision(x, *_PIO2_LO)
     z = r * r
@@ -154,7 +154,7 @@ def sin_cos(x):  # type: ignore[no-untyped-def]
         + z * (-1.38888888888741095749e-03 + z * (2.48015872894767294178e-05
         + z * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 - z * 1.13596475577881948265e-11))))
     ))  # fmt: skip
-    half = floor(n * 0.5)
+    half = math.floor(n * 0.5)
     swap = n - 2.0 * half > 0.5
-    sign = 1.0 - 2.0 * (half - 2.0 * floor(half * 0.5))
+    sign = 1.0 - 2.0 * (half - 2.0 * math.floor(half * 0.5))
     return sign * select(swap, c, s), sign * select(swap, -s, c)

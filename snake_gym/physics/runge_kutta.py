@@ -16,7 +16,7 @@ from snake_gym.physics.lanes import (
     DCY, DOM, DTH, FAULT, FAULT_SLOTS, F_KIND, F_ON, GX, GY, INERTIA, MASS, MU, OM0, OMEGA, RECORD, RW, RX, RY, SIGMA,
     SIN, SOL_W, SUM_X, SUM_Y, TH0, THETA, TOTAL, VX, VY, WEIGHT, WORK, H,
 )  # fmt: skip
-from snake_gym.physics.simd import any_lane, kernel, larger, load, select, splat, store
+from snake_gym.physics.simd import any_lane, kernel, load, select, splat, store
 
 
 @kernel
@@ -108,7 +108,7 @@ def step_rk4(s, n, kind, dt, notes):  # type: ignore[no-untyped-def]
             a = i * RECORD
             power = load(s, a + MU) * (load(s, a + OMEGA) - load(s, a + RECORD + OMEGA))
             share = dt / 6.0 if stage == 0 or stage == 3 else dt / 3.0
-            store(s, a + WORK, load(s, a + WORK) + share * larger(power, 0.0))
+            store(s, a + WORK, load(s, a + WORK) + share * max(power, 0.0))
         for i in range(1, n + 1):
             a = i * RECORD
             rate = load(s, a + OMEGA)

@@ -1,19 +1,21 @@
 """Numba types for the numbers that fill a vector of 64 bytes: one value per world, one machine instruction for all.
 
-Kernels written with them read like scalar code for one world. Arithmetic, comparisons, ``select`` and a few functions
-act lane by lane; nothing crosses lanes except ``any_lane``, so no world depends on its neighbours and a world in a
-batch equals that world alone, bit for bit. A Python or numba number mixes in freely and counts for all lanes.
+Kernels written with them read like scalar code for one world. Arithmetic, comparisons, ``select``, ``min``, ``max``,
+``abs`` and a few functions of ``math`` act lane by lane; nothing crosses lanes except ``any_lane``, so no world depends
+on its neighbours and a world in a batch equals that world alone, bit for bit. A Python or numba number mixes in freely
+and counts for all lanes.
 
 The scratch array ``s`` of a block decides the precision: 8 lanes of float64 or 16 of float32, and every kernel is
 compiled for the one that it is called with. Doubles are rounded after each operation. Singles fuse ``a * b + c`` into
 one rounding where the processor can and both operations stand in one expression: that is settled before LLVM sees the
 kernel, so that copies of it, inlined in several places, round alike.
 
-The functions work inside compiled code only and raise ``NotImplementedError`` when called from Python.
+The functions defined here work inside compiled code only and raise ``NotImplementedError`` when called from Python.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -71,35 +73,24 @@ def _cast_number(context: Any, builder: Any, from_type: Any, to_type: Any, value
     return _splat(builder, context.cast(builder, value, from_type, to_type.number), to_type)
 
 
-def _common(args: Any) -> Any:
-    """Return the type of the lanes among the types ``args``, which mix with numbers; None: they do not fit together."""
-    kinds = {arg for arg in args if isinstance(arg, LanesType)}
-    fits = len(kinds) == 1 and all(isinstance(arg, LanesType | types.Float | types.Integer) for arg in args)
+def _common(args: Any, operand: Any) -> Any:
+    """Return the one type of the class ``operand`` among ``args``; lanes mix with numbers. None: they do not fit."""
+    kinds = {arg for arg in args if isinstance(arg, operand)}
+    others = types.Float | types.Integer if operand is LanesType else ()
+    fits = len(kinds) == 1 and all(arg in kinds or isinstance(arg, others) for arg in args)
     return kinds.pop() if fits else None
 
 
-def _define(op: Any, emit: Any, n_operands: int = 2, compares: bool = False) -> None:
-    """Let kernels apply ``op`` to lanes, and numbers among them; it ``compares`` or gives lanes."""
+def _define(op: Any, emit: Any, n_operands: int = 2, compares: bool = False, operand: Any = LanesType) -> None:
+    """Let kernels apply ``op`` to lanes, with numbers among them, or to masks; it ``compares`` or gives the same."""
 
     @infer_global(op)
     class _Template(AbstractTemplate):
         def generic(self, args: Any, kws: Any) -> Any:
-            kind = _common(args) if len(args) == n_operands else None
+            kind = _common(args, operand) if len(args) == n_operands else None
             return signature(kind.mask if compares else kind, *[kind] * n_operands) if kind else None
 
-    lower_builtin(op, *[LanesType] * n_operands)(lambda context, builder, sig, args: emit(builder, *args))
-
-
-def _define_logic(op: Any, emit: Any) -> None:
-    """Let kernels apply ``op`` to two masks."""
-
-    @infer_global(op)
-    class _Template(AbstractTemplate):
-        def generic(self, args: Any, kws: Any) -> Any:
-            both = len(args) == 2 and isinstance(args[0], MaskType) and args[0] == args[1]
-            return signature(args[0], *args) if both else None
-
-    lower_builtin(op, MaskType, MaskType)(lambda context, builder, sig, args: emit(builder, *args))
+    lower_builtin(op, *[operand] * n_operands)(lambda context, builder, sig, args: emit(builder, *args))
 
 
 def _call_vector(builder: Any, name: str, *args: Any) -> Any:
@@ -139,12 +130,17 @@ for _op in (operator.mul, operator.imul):
     _define(_op, lambda b, x, y: b.fmul(x, y))
 _define(operator.truediv, lambda b, x, y: b.fdiv(x, y))
 _define(operator.neg, lambda b, x: b.fneg(x), 1)
+_define(min, lambda b, x, y: b.select(b.fcmp_ordered("<", x, y), x, y))
+_define(max, lambda b, x, y: b.select(b.fcmp_ordered(">", x, y), x, y))
+_define(math.copysign, lambda b, x, y: _call_vector(b, "copysign", x, y))
+for _op, _name in ((abs, "fabs"), (math.sqrt, "sqrt"), (math.floor, "floor")):
+    _define(_op, lambda b, x, name=_name: _call_vector(b, name, x), 1)
 for _op, _sign in (
     (operator.lt, "<"), (operator.le, "<="), (operator.gt, ">"), (operator.ge, ">="), (operator.eq, "=="),
 ):  # fmt: skip
     _define(_op, lambda b, x, y, sign=_sign: b.fcmp_ordered(sign, x, y), compares=True)
-_define_logic(operator.and_, lambda b, x, y: b.and_(x, y))
-_define_logic(operator.or_, lambda b, x, y: b.or_(x, y))
+_define(operator.and_, lambda b, x, y: b.and_(x, y), operand=MaskType)
+_define(operator.or_, lambda b, x, y: b.or_(x, y), operand=MaskType)
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
@@ -224,42 +220,3 @@ def any_lane(typing_context: Any, condition: Any) -> Any:
         return builder.icmp_unsigned("!=", builder.bitcast(args[0], bits), ir.Constant(bits, 0))
 
     return types.boolean(condition), emit
-
-
-@intrinsic
-def floor(typing_context: Any, x: Any) -> Any:
-    """Return the largest integer not above x."""
-    return x(x), lambda c, b, sig, args: _call_vector(b, "floor", *args)
-
-
-@intrinsic
-def square_root(typing_context: Any, x: Any) -> Any:
-    """Return sqrt(x)."""
-    return x(x), lambda c, b, sig, args: _call_vector(b, "sqrt", *args)
-
-
-@intrinsic
-def absolute(typing_context: Any, x: Any) -> Any:
-    """Return |x|."""
-    return x(x), lambda c, b, sig, args: _call_vector(b, "fabs", *args)
-
-
-@intrinsic
-def copy_sign(typing_context: Any, magnitude: Any, sign: Any) -> Any:
-    """Return ``magnitude`` with the sign of ``sign``."""
-    kind = _common((magnitude, sign))
-    return kind(kind, kind), lambda c, b, sig, args: _call_vector(b, "copysign", *args)
-
-
-@intrinsic
-def smaller(typing_context: Any, x: Any, y: Any) -> Any:
-    """Return min(x, y)."""
-    kind = _common((x, y))
-    return kind(kind, kind), lambda c, b, sig, args: b.select(b.fcmp_ordered("<", *args), *args)
-
-
-@intrinsic
-def larger(typing_context: Any, x: Any, y: Any) -> Any:
-    """Return max(x, y)."""
-    kind = _common((x, y))
-    return kind(kind, kind), lambda c, b, sig, args: b.select(b.fcmp_ordered(">", *args), *args)

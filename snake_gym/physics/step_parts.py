@@ -7,6 +7,8 @@ of two. One whose solution is not as predicted takes the stage again, from the s
 
 from __future__ import annotations
 
+import math
+
 from snake_gym.physics.broad_phase import LEAST_STRIDE, SPEEDING_UP, count_slots, look_around
 from snake_gym.physics.contact_law import normal_velocity
 from snake_gym.physics.implicit import LATER, finish_stage, length_of, solve_stage
@@ -15,19 +17,7 @@ from snake_gym.physics.lanes import (
     PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T, SOL_W, TRAVEL, VN, H,
     slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import (
-    absolute,
-    any_lane,
-    kernel,
-    larger,
-    load,
-    n_lanes,
-    select,
-    smaller,
-    splat,
-    square_root,
-    store,
-)
+from snake_gym.physics.simd import any_lane, kernel, load, n_lanes, select, splat, store
 
 _MOST_DIVISIONS = 10
 """Most times that a step is halved because of links that move fast near obstacles."""
@@ -44,10 +34,10 @@ def fastest_point(s, n, vx_field, vy_field, rate_field):  # type: ignore[no-unty
     for i in range(1, n + 1):
         a = i * RECORD
         vx, vy = load(s, a + vx_field), load(s, a + vy_field)
-        square = larger(square, vx * vx + vy * vy)
-        reach = load(s, a + HALF) * (1.0 + absolute(load(s, a + AHEAD)))
-        turning = larger(turning, reach * absolute(load(s, a + rate_field)))
-    return square_root(square) + turning
+        square = max(square, vx * vx + vy * vy)
+        reach = load(s, a + HALF) * (1.0 + abs(load(s, a + AHEAD)))
+        turning = max(turning, reach * abs(load(s, a + rate_field)))
+    return math.sqrt(square) + turning
 
 
 @kernel
@@ -201,13 +191,13 @@ def take_parts(  # type: ignore[no-untyped-def]
     strayed = splat(s, 0.0)
     if parts > 1:
         stage, dt = LATER, length
-        store(s, world + AGE, smaller(load(s, world + AGE), 0.0))
+        store(s, world + AGE, min(load(s, world + AGE), 0.0))
     for part in range(parts):
         if part > 0:
             look_around(s, n, ids, count, length, obstacles, counts, old)
         solve_stage(s, n, stage, dt, counts, laws)
         if prediction_failed(s, n, counts, length, obstacles.skin_m, parts):
-            strayed = larger(strayed, load(s, world + PARTS) - 1.0)
+            strayed = max(strayed, load(s, world + PARTS) - 1.0)
             if not divided:
                 copy_scratch(begin, s)
                 copy_laws(begin, laws_before, n)
@@ -215,6 +205,6 @@ def take_parts(  # type: ignore[no-untyped-def]
         note_pace(s, n, length)
         finish_stage(s, n, stage, dt, counts, laws)
     if parts > 1:
-        store(s, world + AGE, smaller(load(s, world + AGE), 0.0))
+        store(s, world + AGE, min(load(s, world + AGE), 0.0))
     store(s, world + PARTS, parts * (1.0 + strayed))
     return divided

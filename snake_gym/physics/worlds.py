@@ -15,7 +15,7 @@ from snake_gym.physics.lanes import (
     OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE,
     STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, by_precision, kernel, load, n_lanes, store
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, n_lanes, store
 
 _hash_number = kernel(hash_number)
 _LINK_FIELDS = (MASS, INERTIA, HALF, AHEAD, C_T, C_N, C_R, D_T, D_N, D_R, BACKWARD, RADIUS)
@@ -250,7 +250,7 @@ def next_event(s, n, step, n_slots):  # type: ignore[no-untyped-def]
     """Return the next sub-step in which a fault in the ``n_slots`` slots begins or ends, or a horn slips."""
     event = _NEVER
     for i in range(1, n):
-        if any_lane(absolute(load(s, i * RECORD + SLIP_RATE)) > 0.0):
+        if any_lane(abs(load(s, i * RECORD + SLIP_RATE)) > 0.0):
             event = step + 1.0
         for slot in range(n_slots):
             f = i * RECORD + slot * FAULT

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
 from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
 from snake_gym.physics.integrate import INTEGRATOR_CODES, accelerate_worlds, step_worlds
-from snake_gym.physics.simd import VECTOR_BYTES
 from snake_gym.physics.state import (
     ChainParams,
     ChainState,
@@ -46,6 +45,8 @@ _OFF = {"backward": 1.0, "torque_limit": np.inf, "stop": np.inf, "no_load_speed"
 """Parameters that mean no law, where that is not 0."""
 _MIN_WORLDS_PER_THREAD = 16
 _POOLS: dict[int, ThreadPoolExecutor] = {}
+Precision = Literal["float64", "float32"]
+_NUMBERS = {"float64": np.float64, "float32": np.float32}
 _DEEPEST_START_M = 1e-4
 """Overlap with an obstacle [m] with which a robot may begin."""
 
@@ -54,7 +55,8 @@ class SimulatedRobot(Robot):
     """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
     ``obstacles``: the obstacles of each world, read anew at every step. Raises ConfigError where there are some and the
-    robot's integrator does not support them or its links are too thin.
+    robot's integrator does not support them or its links are too thin. ``precision``: of the numbers in the kernels;
+    state and parameters are float64.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class SimulatedRobot(Robot):
         n_worlds: int,
         n_threads: int | None = None,
         obstacles: Obstacles | None = None,
+        precision: Precision = "float64",
     ) -> None:
         try:
             if obstacles is None:
@@ -95,7 +98,8 @@ class SimulatedRobot(Robot):
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
         self._laws = needed_laws(spec, obstacles is not None)
         self._method = INTEGRATOR_CODES[spec.integrator]
-        self._number = np.float64
+        self._number = _NUMBERS[precision]
+        self._check_precision()
         self._all = np.arange(n_worlds)
         self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
         delay_s = spec.actuator.delay_s
@@ -107,6 +111,16 @@ class SimulatedRobot(Robot):
         """The same where each world and command has a delay of its own; it then stands for all of the delay."""
         self._no_late_commands = no_late_commands(spec.n_joints)
         self._patches = no_patches()
+
+    def _check_precision(self) -> None:
+        """Raise ConfigError for laws that hang on differences which float32 does not tell apart."""
+        laws = self._laws
+        for law, name in (
+            (laws.coulomb, "Coulomb friction of the ground"), (laws.joint_friction, "dry friction of joints"),
+            (laws.obstacles and laws.contact.rigid, "contact.model 'rigid'"),
+        ):  # fmt: skip
+            if law and self._number is np.float32:
+                raise ConfigError(f"precision is 'float32'; expected 'float64', which {name} needs")
 
     def lay_patches(self, patches: Patches) -> None:
         """Let the ground have patches of other friction; the arrays are read anew at every step, which begins
@@ -286,6 +300,7 @@ class SimulatedRobot(Robot):
             raise ConfigError(f"robot.integrator is {self.spec.integrator!r}; expected {expected}")
         on: dict[str, Any] = dict.fromkeys(laws, True)
         self._laws = self._laws._replace(**on)
+        self._check_precision()
 
     def fault_names(self) -> set[str]:
         """Return the kinds of all faults that joints have, had or will have in the present episodes."""
