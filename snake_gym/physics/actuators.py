@@ -194,8 +194,7 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
     """
     h, plain = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + DESCENT) == 0.0
     first = n + 1
-    zero, half, one = splat(s, 0.0), splat(s, 0.5), splat(s, 1.0)
-    busy = zero
+    busy = splat(s, 0.0)
     for i in range(n - 1, 0, -1):
         a = i * RECORD
         limit, rel, was = h * load(s, a + LIMIT), load(s, a + REL), load(s, a + AT_LIMIT)
@@ -208,13 +207,13 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
         excess = abs(given) - limit
         near = (abs(was) == 0.5) & (abs(excess) < NEARLY * limit) & (given * torque > 0.0)
         # A law without a slope has no chord, and cannot go in circles.
-        at = select(over, select(near | (law_k == 0.0), one, half), zero)
-        wrong = abs(was) < select(given * torque < 0.0, 2.0, one)
+        at = select(over, select(near | (law_k == 0.0), 1.0, 0.5), 0.0)
+        wrong = abs(was) < select(given * torque < 0.0, 2.0, 1.0)
         changes = ((over & wrong) | ((abs(was) > 0.0) & (at == 0.0))) & plain
         if any_lane(changes):
             first = i
-            busy = select(changes, one, busy)
-            put_limit(s, a, changes, at, torque, limit, (limit, zero))
+            busy = select(changes, 1.0, busy)
+            put_limit(s, a, changes, at, torque, limit, (limit, splat(s, 0.0)))
     store(s, (n + 1) * RECORD + LAWS_CHANGE, busy)
     return first
 
@@ -250,19 +249,18 @@ def count_work(s, n, dt, length):  # type: ignore[no-untyped-def]
     """
     world = (n + 1) * RECORD
     h, smooth = load(s, world + H), load(s, world + BETA) > 0.0
-    one, zero = splat(s, 1.0), splat(s, 0.0)
-    per_h, span = one / h, select(smooth, dt, length)
-    kept = select(smooth, one - h / span, zero)
+    per_h, span = 1.0 / h, select(smooth, dt, length)
+    kept = select(smooth, 1.0 - h / span, 0.0)
     for i in range(1, n):
         a = i * RECORD
         torque, rate = per_h * load(s, a + MU), load(s, a + REL)
         torque_before, rate_before = load(s, a + MEAN_TORQUE), load(s, a + MEAN_RATE)
         mean_torque, mean_rate = torque + kept * (torque_before - torque), rate + kept * (rate_before - rate)
-        power, counted = mean_torque * mean_rate, zero
+        power, counted = mean_torque * mean_rate, splat(s, 0.0)
         if length < dt:
-            power = power + kept * (one - kept) * (torque_before - torque) * (rate_before - rate)
-            counted = select(smooth, (dt - length) * max(torque_before * rate_before, zero), zero)
-        store(s, a + WORK, load(s, a + WORK) + span * max(power, zero) - counted)
+            power = power + kept * (1.0 - kept) * (torque_before - torque) * (rate_before - rate)
+            counted = select(smooth, (dt - length) * max(torque_before * rate_before, 0.0), 0.0)
+        store(s, a + WORK, load(s, a + WORK) + span * max(power, 0.0) - counted)
         store(s, a + MEAN_TORQUE, mean_torque)
         store(s, a + MEAN_RATE, mean_rate)
 

@@ -37,8 +37,7 @@ def forget_contacts(s, n, counts):  # type: ignore[no-untyped-def]
         for i in range(1, n + 1):
             for j in range(SLOTS):
                 c = slot_of(n, i, j)
-                s[c + USED, k] = 0.0
-                s[c + IMPULSE, k] = 0.0
+                s[c + USED, k] = s[c + IMPULSE, k] = 0.0
     counts[:] = 0
 
 
@@ -74,8 +73,7 @@ def fill_slot(s, c, k, shape, number, end, gap, force):  # type: ignore[no-untyp
     """Write a feature into lane k of the slot at ``c``."""
     s[c + START_X, k], s[c + START_Y, k], s[c + AXIS_X, k], s[c + AXIS_Y, k], s[c + LENGTH, k], s[c + ROUND, k] = shape
     s[c + NUMBER, k], s[c + END, k], s[c + GAP, k], s[c + BEFORE, k] = number, end, gap, gap
-    s[c + IMPULSE, k] = force
-    s[c + USED, k] = 1.0
+    s[c + IMPULSE, k], s[c + USED, k] = force, 1.0
 
 
 @kernel

@@ -27,9 +27,7 @@ import math
 
 from snake_gym.physics.chain import locate_links, place_links, turn_links
 from snake_gym.physics.contact_friction import drop_friction, extrapolate_friction, revise_friction, tangential_velocity
-from snake_gym.physics.contact_law import (
-    FAR, normal_velocity, add_contacts, measure_slot, set_law, set_laws,
-)  # fmt: skip
+from snake_gym.physics.contact_law import FAR, add_contacts, measure_slot, normal_velocity, set_law, set_laws
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BASE_W, BEFORE, BETA, BOUNCE, BOUNCE_TRIES, CARRY_TRIES, CONTACTS_CHANGE,
     CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, T_STIFFNESS, GX, GY,
@@ -70,8 +68,7 @@ _WORST = 0.3
 def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     """Set up all contacts at the foreseen end of the step, before it is solved."""
     set_laws(s, n, law)
-    store(s, (n + 1) * RECORD + TRIES, 0.0)
-    for field in (CARRY_TRIES, FRICTION_TRIES, BOUNCE_TRIES):
+    for field in (TRIES, CARRY_TRIES, FRICTION_TRIES, BOUNCE_TRIES):
         store(s, (n + 1) * RECORD + field, 0.0)
     for i in range(1, n + 1):
         near = _PARTED * load(s, i * RECORD + HALF)
@@ -171,27 +168,26 @@ def hold_links(s, n):  # type: ignore[no-untyped-def]
         return
     store(s, world + JAMMED, select(jammed, 1.0, 0.0))
     hold = _HOLD * load(s, world + TOTAL)
-    zero = splat(s, 0.0)
     # The velocity jumps in this step and in the next.
     store(s, world + AGE, select(jammed, -2.0, load(s, world + AGE)))
     # The base is the present state, not the state foreseen.
     store(s, world + ALPHA, select(jammed, 1.0, load(s, world + ALPHA)))
-    store(s, world + BETA, select(jammed, zero, load(s, world + BETA)))
+    store(s, world + BETA, select(jammed, 0.0, load(s, world + BETA)))
     for i in range(1, n + 1):
         a = i * RECORD
         store(s, a + BASE, select(jammed, load(s, a + THETA), load(s, a + BASE)))
         for field in (A_T, A_N, A_R):
             store(s, a + field, select(jammed, hold, load(s, a + field)))
         for field in (RX, RY, RW, CXX, CYY, CWW, CXY, CXW, CYW, CPX, CPY, CPW):
-            store(s, a + field, select(jammed, zero, load(s, a + field)))
+            store(s, a + field, select(jammed, 0.0, load(s, a + field)))
         caught = jammed & (abs(load(s, a + AT_STOP)) > 0.0)
         for field in (RIGID, T0, K, AT_STOP):
-            store(s, a + field, select(caught, zero, load(s, a + field)))
+            store(s, a + field, select(caught, 0.0, load(s, a + field)))
         for j in range(SLOTS):
             c = slot_of(n, i, j)
-            store(s, c + ON, select(jammed, zero, load(s, c + ON)))
+            store(s, c + ON, select(jammed, 0.0, load(s, c + ON)))
             store(s, c + GAP, select(jammed, load(s, c + BEFORE), load(s, c + GAP)))
-            store(s, c + VN, select(jammed, zero, load(s, c + VN)))
+            store(s, c + VN, select(jammed, 0.0, load(s, c + VN)))
 
 
 @kernel

@@ -78,10 +78,9 @@ def set_friction(s, n, c, law):  # type: ignore[no-untyped-def]
 def drop_friction(s, c, where, for_now):  # type: ignore[no-untyped-def]
     """Remove the slot's friction in the lanes ``where``: Coulomb's until the normal impulse is known again where
     ``for_now``, else all of it until the step's end."""
-    zero = splat(s, 0.0)
-    store(s, c + T_STIFFNESS, select(where, zero, load(s, c + T_STIFFNESS)))
-    store(s, c + T_IMPULSE, select(where, zero, load(s, c + T_IMPULSE)))
-    for_good = where & (select(for_now, 1.0, zero) == 0.0)
+    store(s, c + T_STIFFNESS, select(where, 0.0, load(s, c + T_STIFFNESS)))
+    store(s, c + T_IMPULSE, select(where, 0.0, load(s, c + T_IMPULSE)))
+    for_good = where & (select(for_now, 1.0, 0.0) == 0.0)
     store(s, c + SLIDES, select(for_good, _DROPPED, load(s, c + SLIDES)))
 
 

@@ -276,14 +276,13 @@ def add_coupled_friction(s, n):  # type: ignore[no-untyped-def]
     """Add the secants of Coulomb friction at the foreseen speeds to the links' inertias."""
     world = (n + 1) * RECORD
     h, sigma = load(s, world + H), load(s, world + SIGMA)
-    rest = splat(s, REST)
     for i in range(1, n + 1):
         a = i * RECORD
         vx, vy, w = load(s, a + VX), load(s, a + VY), load(s, a + OMEGA)
         vx = vx + sigma * (vx - load(s, a + VX_P))
         vy = vy + sigma * (vy - load(s, a + VY_P))
         w = w + sigma * (w - load(s, a + OMEGA_P))
-        speed, spin = max(math.sqrt(vx * vx + vy * vy), rest), max(abs(w), rest)
+        speed, spin = max(math.sqrt(vx * vx + vy * vy), REST), max(abs(w), REST)
         store(s, a + SECANT, speed)
         store(s, a + SECANT_R, spin)
         store(s, a + A_T, load(s, a + A_T) + h * load(s, a + FACING) * load(s, a + D_T) / speed)

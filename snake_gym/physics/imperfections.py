@@ -46,9 +46,8 @@ def find_flank(s, n, i, rate):  # type: ignore[no-untyped-def]
     play = load(s, a + PLAY)
     v = load(s, a + DRIVE) - load(s, a + GAIN) * rate
     w = load(s, a + GAIN) * play / load(s, (n + 1) * RECORD + H)
-    one = splat(s, 1.0)
-    touches = select(abs(v) > w, math.copysign(one, v), 0.0)
-    return select(play > 0.0, touches, one)
+    touches = select(abs(v) > w, math.copysign(1.0, v), 0.0)
+    return select(play > 0.0, touches, 1.0)
 
 
 @kernel
@@ -152,25 +151,24 @@ def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
     limit, no_load = load(s, a + LIMIT), load(s, a + NO_LOAD)
     rel, was = load(s, a + REL), load(s, a + AT_LIMIT)
     law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
-    zero, half, one = splat(s, 0.0), splat(s, 0.5), splat(s, 1.0)
     torque = law_t0 - law_k * rel
-    slope = select((limit < math.inf) & (no_load < math.inf) & (torque * rel > 0.0), h * limit / no_load, zero)
+    slope = select((limit < math.inf) & (no_load < math.inf) & (torque * rel > 0.0), h * limit / no_load, 0.0)
     stall = h * select(limit < math.inf, volt * limit, limit)
     bound = stall - slope * abs(rel)
-    slack = by_precision(s, *ROUNDING) * select(limit < math.inf, stall, zero)
+    slack = by_precision(s, *ROUNDING) * select(limit < math.inf, stall, 0.0)
     over = (abs(torque) > bound + slack) & (load(s, a + RIGID) == 0.0)
     given = load(s, a + T0) - load(s, a + K) * rel
     near = (abs(was) == 0.5) & (abs(abs(given) - bound) < NEARLY * stall) & (given * torque > 0.0)
     # Where the line falls below zero the motor brakes, and no chord leads there.
-    at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0), one, half), zero)
+    at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0), 1.0, 0.5), 0.0)
     # A joint may be on the line already, also where that has fallen below zero.
-    wrong = (abs(was) < select(given * torque < 0.0, 2.0, one)) & (was * math.copysign(one, torque) < 1.0)
+    wrong = (abs(was) < select(given * torque < 0.0, 2.0, 1.0)) & (was * math.copysign(1.0, torque) < 1.0)
     other_slope = (abs(was) == 1.0) & (abs(load(s, a + K) - slope) > 0.0)
     changes = ((over & (wrong | other_slope)) | ((abs(was) > 0.0) & (at == 0.0))) & (free > 0.0)
-    at = select(other_slope & over, one, at)
+    at = select(other_slope & over, 1.0, at)
     if any_lane(changes):
         put_limit(s, a, changes, at, torque, bound, (stall, slope))
-    return select(changes, one, zero)
+    return select(changes, 1.0, 0.0)
 
 
 @kernel

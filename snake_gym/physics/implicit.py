@@ -30,9 +30,7 @@ from snake_gym.physics.actuators import (
     MUSCLE, begin_limits, count_work, load_joints, lock_joints, note_torques, revise_limits,
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
-from snake_gym.physics.contact import (
-    foresee_contacts, revise_contacts, settle_contacts, hold_links, touching_worlds,
-)  # fmt: skip
+from snake_gym.physics.contact import foresee_contacts, hold_links, revise_contacts, settle_contacts, touching_worlds
 from snake_gym.physics.contact_law import foresee_velocities
 from snake_gym.physics.friction import (
     COUPLED, add_coulomb_friction, add_coupled_friction, add_viscous_friction, face_motion,
@@ -75,21 +73,14 @@ def choose_method(s, n, stage, dt, stops):  # type: ignore[no-untyped-def]
     """Set ALPHA, BETA, SIGMA and H of this step for each world."""
     world = (n + 1) * RECORD
     smooth = load(s, world + AGE) > (math.inf if stage == FIRST else 0.0)
-    one, zero = splat(s, 1.0), splat(s, 0.0)
-    if stage == FIRST:
-        step = splat(s, GAMMA * dt)
-    elif stage == SECOND:
-        step = splat(s, (1.0 - GAMMA) * dt)
-    else:
-        step = splat(s, dt)
     if stops and stage == SECOND:
         smooth = smooth & (passes_stop(s, n, math.sqrt(2.0)) == 0.0)
     sdirk, bdf = by_precision(s, *_SDIRK_BETA), by_precision(s, *_BDF_BETA)
     beta = splat(s, sdirk if stage == SECOND else bdf)
-    store(s, world + ALPHA, select(smooth, one + beta, one))
-    store(s, world + BETA, select(smooth, beta, zero))
-    store(s, world + SIGMA, select(smooth, 0.0 if stage == SECOND else 1.0, zero))
-    store(s, world + H, select(smooth, GAMMA * dt if stage == SECOND else 2.0 / 3.0 * dt, step))
+    store(s, world + ALPHA, select(smooth, 1.0 + beta, 1.0))
+    store(s, world + BETA, select(smooth, beta, 0.0))
+    store(s, world + SIGMA, select(smooth, 0.0 if stage == SECOND else 1.0, 0.0))
+    store(s, world + H, select(smooth, GAMMA * dt if stage == SECOND else 2.0 / 3.0 * dt, length_of(stage, dt)))
 
 
 @kernel
@@ -204,7 +195,7 @@ def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
     touching = laws.obstacles and counts[0] > 0
     if touching:
         begin_contacts(s, n, counts, laws)
-    eliminate_links(s, 1, n, touching)
+    eliminate_links(s, np.int64(1), n, touching)
     substitute_back(s, n)
     joints = laws.stops or laws.limits or laws.imperfect or laws.joint_friction
     rounds = _JOINT_ROUNDS if joints else _ROUNDS
@@ -237,17 +228,16 @@ def weigh_step(s, n, stage, dt, jumped):  # type: ignore[no-untyped-def]
     """Set WEIGHT, the time that the step stands for, and AGE, the smooth steps before the next one."""
     world = (n + 1) * RECORD
     age = load(s, world + AGE)
-    zero = splat(s, 0.0)
     smooth = (age > 0.0) & (jumped == 0.0)
     if stage == FIRST:
         store(s, world + WEIGHT, select(smooth, (1.0 - GAMMA) * dt, GAMMA * dt))
-        store(s, world + AGE, select(smooth, age, min(age, zero)))
+        store(s, world + AGE, select(smooth, age, min(age, 0.0)))
     elif stage == SECOND:
         store(s, world + WEIGHT, select(age > 0.0, GAMMA * dt, (1.0 - GAMMA) * dt))
-        store(s, world + AGE, select(smooth, age, min(age + 1.0, zero)))
+        store(s, world + AGE, select(smooth, age, min(age + 1.0, 0.0)))
     else:
         store(s, world + WEIGHT, dt)
-        store(s, world + AGE, select(jumped == 0.0, age + 1.0, min(age + 1.0, zero)))
+        store(s, world + AGE, select(jumped == 0.0, age + 1.0, min(age + 1.0, 0.0)))
 
 
 @kernel

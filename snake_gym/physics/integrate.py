@@ -19,9 +19,7 @@ from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.contact import keep_energy, note_depth
 from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches
 from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, note_events, solve_stage
-from snake_gym.physics.lanes import (
-    OMEGA, PACE, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, VX, VY, H, scratch_rows,
-)  # fmt: skip
+from snake_gym.physics.lanes import OMEGA, PACE, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, VX, VY, H, scratch_rows
 from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.runge_kutta import solve_explicit, step_rk4, stop_locked_joints
 from snake_gym.physics.self_overlap import note_self_overlap
@@ -101,10 +99,8 @@ def step_block_implicit(  # type: ignore[no-untyped-def]
 @kernel
 def renew_faults(s, n, ids, count, n_slots, step, dt, state, faults):  # type: ignore[no-untyped-def]
     """Set the next bursts of intermittent faults in sub-step ``step``; return that of the next event."""
-    if n_slots > 0:
-        renew_bursts(s, n, ids, count, step, dt, state, faults[0], 0)
-    if n_slots > 1:
-        renew_bursts(s, n, ids, count, step, dt, state, faults[1], 1)
+    for slot in range(n_slots):
+        renew_bursts(s, n, ids, count, step, dt, state, faults[slot], slot)
     return next_event(s, n, step, n_slots)
 
 

@@ -279,7 +279,6 @@ def end_descent(s, n, ends, laws):  # type: ignore[no-untyped-def]
 def descend(s, n, laws):  # type: ignore[no-untyped-def]
     """Correct the joints' laws in worlds that descend; return the first link that changed, or n + 1."""
     world = (n + 1) * RECORD
-    zero, one = splat(s, 0.0), splat(s, 1.0)
     phase, steep = load(s, world + DESCENT), load(s, world + SLOPE)
     if not any_lane(phase > 0.0):
         return n + 1
@@ -299,7 +298,7 @@ def descend(s, n, laws):  # type: ignore[no-untyped-def]
     store(s, world + SLOPE, select(stage_ends & (steep < steepest), steep * _STEEPER, load(s, world + SLOPE)))
     after = select(ends, ENDED, select(phase == ENDED, _HOLDS, phase))
     store(s, world + DESCENT, select(begins, DESCENDS, after))
-    takes = select(begins | goes_on, one, zero) - select(ends, one, zero)
+    takes = select(begins | goes_on, 1.0, 0.0) - select(ends, 1.0, 0.0)
     for i in range(1, n):
         a = i * RECORD
         here = (takes > 0.0) & (load(s, a + RIGID) == 0.0)
@@ -307,8 +306,8 @@ def descend(s, n, laws):  # type: ignore[no-untyped-def]
         store(s, a + K, select(here, k, load(s, a + K)))
         store(s, a + T0, select(here, t0, load(s, a + T0)))
     changes = begins | goes_on
-    store(s, world + LAWS_CHANGE, select(changes, one, select(phase > 0.0, zero, load(s, world + LAWS_CHANGE))))
-    store(s, world + STOPS_CHANGE, select(phase > 0.0, zero, load(s, world + STOPS_CHANGE)))
+    store(s, world + LAWS_CHANGE, select(changes, 1.0, select(phase > 0.0, 0.0, load(s, world + LAWS_CHANGE))))
+    store(s, world + STOPS_CHANGE, select(phase > 0.0, 0.0, load(s, world + STOPS_CHANGE)))
     return 1 if any_lane(changes) else n + 1
 
 

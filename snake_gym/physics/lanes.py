@@ -117,12 +117,9 @@ SLOT = _MOST_FIELDS - len(_REST)
 # fmt: on
 
 _TWO_OVER_PI = 2.0 / math.pi
-_PIO2_HI = (1.5707963267341256e00, 1.5703125)
-"""First 33 bits of pi/2 in float64, first 11 in float32."""
-_PIO2_MID = (6.0771005063039659e-11, 4.83751296997e-4)
-"""Next 33 bits, or 11."""
-_PIO2_LO = (2.0222662487959506e-21, 7.54978995489e-8)
-"""The rest."""
+_HI, _MID = (1.5707963267341256e00, 1.5703125), (6.0771005063039659e-11, 4.83751296997e-4)
+_LO = (2.0222662487959506e-21, 7.54978995489e-8)
+"""pi/2 in three parts, in float64 (33 bits each) and in float32 (11)."""
 
 
 @inlined
@@ -141,8 +138,7 @@ def scratch_rows(n: int) -> int:
 def sin_cos(x):  # type: ignore[no-untyped-def]
     """Return sine and cosine of x [rad], |x| < 1e5, lane by lane."""
     n = math.floor(x * _TWO_OVER_PI + 0.5)
-    r = x - n * by_precision(x, *_PIO2_HI)
-    r = (r - n * by_precision(x, *_PIO2_MID)) - n * by_precision(x, *_PIO2_LO)
+    r = ((x - n * by_precision(x, *_HI)) - n * by_precision(x, *_MID)) - n * by_precision(x, *_LO)
     z = r * r
     s = r + r * z * (
         -1.66666666666666324348e-01

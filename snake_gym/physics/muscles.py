@@ -176,7 +176,6 @@ def revise_muscles(s, n, m):  # type: ignore[no-untyped-def]
 def move_muscles(s, n, m, keeps_past):  # type: ignore[no-untyped-def]
     """Take over the pressures at the step's end; the present ones become the past unless that is kept."""
     h = load(s, (n + 1) * RECORD + H)
-    most = m.max_pressure
     for i in range(1, n):
         a = i * RECORD
         gain = h * load(s, a + KP) + load(s, a + KD)
@@ -187,5 +186,5 @@ def move_muscles(s, n, m, keeps_past):  # type: ignore[no-untyped-def]
         if not keeps_past:
             store(s, a + P_LEFT_P, load(s, a + P_LEFT))
             store(s, a + P_RIGHT_P, load(s, a + P_RIGHT))
-        store(s, a + P_LEFT, min(old_left + share * left, most))
-        store(s, a + P_RIGHT, min(old_right + share * right, most))
+        store(s, a + P_LEFT, min(old_left + share * left, m.max_pressure))
+        store(s, a + P_RIGHT, min(old_right + share * right, m.max_pressure))

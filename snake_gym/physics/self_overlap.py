@@ -26,16 +26,10 @@ def _axis_distance(s, a, b, dx, dy):  # type: ignore[no-untyped-def]
     half_a, half_b = load(s, a + HALF), load(s, b + HALF)
     cos_a, sin_a, cos_b, sin_b = load(s, a + COS), load(s, a + SIN), load(s, b + COS), load(s, b + SIN)
     ax, ay, bx, by = half_a * cos_a, half_a * sin_a, half_b * cos_b, half_b * sin_b
-    least = min(
-        min(
-            _square_distance(dx + bx, dy + by, cos_a, sin_a, half_a),
-            _square_distance(dx - bx, dy - by, cos_a, sin_a, half_a),
-        ),
-        min(
-            _square_distance(ax - dx, ay - dy, cos_b, sin_b, half_b),
-            _square_distance(-ax - dx, -ay - dy, cos_b, sin_b, half_b),
-        ),
-    )
+    least = _square_distance(dx + bx, dy + by, cos_a, sin_a, half_a)
+    least = min(least, _square_distance(dx - bx, dy - by, cos_a, sin_a, half_a))
+    least = min(least, _square_distance(ax - dx, ay - dy, cos_b, sin_b, half_b))
+    least = min(least, _square_distance(-ax - dx, -ay - dy, cos_b, sin_b, half_b))
     # The axes cross where each has its ends on both sides of the other.
     turn, off_a, off_b = cos_a * sin_b - sin_a * cos_b, cos_a * dy - sin_a * dx, cos_b * dy - sin_b * dx
     b_on_both_sides = (off_a + half_b * turn) * (off_a - half_b * turn) < 0.0

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from snake_gym.physics.broad_phase import LEAST_STRIDE, SPEEDING_UP, count_slots, look_around
 from snake_gym.physics.contact_law import normal_velocity
 from snake_gym.physics.implicit import LATER, finish_stage, length_of, solve_stage
@@ -154,7 +156,7 @@ def take_stage(  # type: ignore[no-untyped-def]
         copy_scratch(begin, s)
     else:
         copy_laws(laws_before, s, n)
-    parts, left = 1, n_lanes(s)
+    parts, left = np.int64(1), n_lanes(s)
     while left > 0:
         if not divided or any_lane(load(begin, parts_of) == float(parts)):
             if parts > 1:

@@ -67,13 +67,12 @@ def passes_stop(s, n, beta):  # type: ignore[no-untyped-def]
 def hold_stops(s, n):  # type: ignore[no-untyped-def]
     """Hold joints at the stop at which the last step left them."""
     h = load(s, (n + 1) * RECORD + H)
-    zero = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         at = load(s, a + AT_STOP)
-        store(s, a + N_RELEASED, zero)
+        store(s, a + N_RELEASED, 0.0)
         if any_lane(abs(at) > 0.0):
-            side = select(at > 0.0, 1.0, select(at < 0.0, -1.0, zero))
+            side = select(at > 0.0, 1.0, select(at < 0.0, -1.0, 0.0))
             held = (side > 0.0) | (side < 0.0)
             angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
             store(s, a + AT_STOP, side)

@@ -10,10 +10,10 @@ from snake_gym.physics.faults import HEALTHY, hash_number
 from snake_gym.physics.imperfections import UNKNOWN
 from snake_gym.physics.lanes import (
     AGE, AHEAD, ARM, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R,
-    D_T, FACING, FAULT, FF, FLANK, FORCE_X, FORCE_Y, FROM_TURNS, FROM_X, FROM_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
-    F_STRENGTH, GX, GY, H, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MEAN_RATE, MEAN_TORQUE, MU, NO_LOAD,
-    OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE,
-    STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK,
+    D_T, FACING, FAULT, FAULT_SLOTS, FF, FLANK, FORCE_X, FORCE_Y, FROM_TURNS, FROM_X, FROM_Y, F_KIND, F_LATE, F_OFF,
+    F_OFFSET, F_ON, F_STRENGTH, GX, GY, H, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MEAN_RATE, MEAN_TORQUE,
+    MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, SHIFT, SLIP, SLIP_RATE,
+    SQUARE, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, by_precision, kernel, load, n_lanes, store
 
@@ -57,8 +57,7 @@ def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
             total += params.mass[w, i]
         world = (n + 1) * RECORD
         s[world + TOTAL, k] = total
-        s[world + GX, k] = params.body_acc[w, 0]
-        s[world + GY, k] = params.body_acc[w, 1]
+        s[world + GX, k], s[world + GY, k] = params.body_acc[w, 0], params.body_acc[w, 1]
 
 
 @kernel
@@ -83,9 +82,10 @@ def gather_faults(s, n, ids, count, dt, state, faults, slot):  # type: ignore[no
 @kernel
 def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward):  # type: ignore[no-untyped-def]
     """Copy worlds ``ids[:count]``, faults and commands into the lanes of a block; return the number of fault slots."""
-    n_slots = 1 if gather_faults(s, n, ids, count, dt, state, faults[0], 0) else 0
-    if gather_faults(s, n, ids, count, dt, state, faults[1], 1):
-        n_slots = 2
+    n_slots = 0
+    for slot in range(FAULT_SLOTS):
+        if gather_faults(s, n, ids, count, dt, state, faults[slot], slot):
+            n_slots = slot + 1
     gather_fields(s, n, ids, count, (OMEGA,), (state.link_rate,))
     gather_fields(s, n - 1, ids, count, (REF, FF, LASH), (reference, feedforward, state.lash_rad))
     for i in range(1, n + 1):
@@ -105,8 +105,7 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
             s[(i + 1) * RECORD + THETA, k] = state.link_angle[w, i] - _TURN * s[world + FROM_TURNS, k]
         s[world + CX, k] = state.centre_xy[w, 0] - np.float64(s[world + FROM_X, k])
         s[world + CY, k] = state.centre_xy[w, 1] - np.float64(s[world + FROM_Y, k])
-        s[world + CVX, k] = state.centre_vel[w, 0]
-        s[world + CVY, k] = state.centre_vel[w, 1]
+        s[world + CVX, k], s[world + CVY, k] = state.centre_vel[w, 0], state.centre_vel[w, 1]
         s[world + VOLT, k] = state.supply[w]
         for i in range(state.muscle_pressure.shape[1]):
             s[(i + 1) * RECORD + P_LEFT, k] = state.muscle_pressure[w, i, 0]
@@ -230,8 +229,7 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
         state.centre_xy[w, 1] = s[world + CY, k] + from_y
         state.head_xy[w, 0] = s[world + HEAD_X, k] + from_x
         state.head_xy[w, 1] = s[world + HEAD_Y, k] + from_y
-        state.centre_vel[w, 0] = s[world + CVX, k]
-        state.centre_vel[w, 1] = s[world + CVY, k]
+        state.centre_vel[w, 0], state.centre_vel[w, 1] = s[world + CVX, k], s[world + CVY, k]
         state.n_contacts[w] = s[world + TOUCHES, k] / elapsed_s
         state.penetration_m[w] = s[world + DEPTH, k]
         state.work_j[w] += work
