@@ -173,7 +173,7 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
                 step_block_rk4(s, n, block, count, n_slots, dt, n_substeps, state, faults, late, laws)
             locate_head(s, n)
             note_self_overlap(s, n)
-            scatter_worlds(s, n, block, count, n_substeps * dt, state)
+            scatter_worlds(s, n, block, count, n_substeps * dt, state, laws.obstacles)
             if laws.servo_faults:
                 scatter_servos(s, n, block, count, state, torque_square)
             first = take_ticket(ticket) * n_lanes(s)

@@ -208,9 +208,11 @@ def _first_step(at_s: float, now_s: float, dt: float) -> float:
 
 
 @kernel
-def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyped-def]
-    """Copy the lanes of a block back into worlds ``ids[:count]``; MU holds impulses of a step H."""
+def scatter_worlds(s, n, ids, count, elapsed_s, state, obstacles):  # type: ignore[no-untyped-def]
+    """Copy the lanes of a block into worlds ``ids[:count]``, contact forces if ``obstacles``; MU becomes a torque."""
     world = (n + 1) * RECORD
+    for i in range(1, n):
+        store(s, i * RECORD + MU, load(s, i * RECORD + MU) / load(s, world + H))
     for k in range(count):
         w = ids[k]
         work = 0.0
@@ -219,16 +221,15 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
             a = (i + 1) * RECORD
             state.link_angle[w, i] = s[a + THETA, k] + _TURN * s[world + FROM_TURNS, k]
             state.link_rate[w, i] = s[a + OMEGA, k]
-            state.contact_force[w, i, 0] = s[a + FORCE_X, k] / elapsed_s
-            state.contact_force[w, i, 1] = s[a + FORCE_Y, k] / elapsed_s
+            if obstacles:
+                state.contact_force[w, i, 0] = s[a + FORCE_X, k] / elapsed_s
+                state.contact_force[w, i, 1] = s[a + FORCE_Y, k] / elapsed_s
             if i < n - 1:
                 work += s[a + WORK, k]
-                state.joint_torque[w, i] = s[a + MU, k] / s[world + H, k]
+                state.joint_torque[w, i] = s[a + MU, k]
                 state.lash_rad[w, i] = s[a + LASH, k]
-        state.centre_xy[w, 0] = s[world + CX, k] + from_x
-        state.centre_xy[w, 1] = s[world + CY, k] + from_y
-        state.head_xy[w, 0] = s[world + HEAD_X, k] + from_x
-        state.head_xy[w, 1] = s[world + HEAD_Y, k] + from_y
+        state.centre_xy[w, 0], state.centre_xy[w, 1] = s[world + CX, k] + from_x, s[world + CY, k] + from_y
+        state.head_xy[w, 0], state.head_xy[w, 1] = s[world + HEAD_X, k] + from_x, s[world + HEAD_Y, k] + from_y
         state.centre_vel[w, 0], state.centre_vel[w, 1] = s[world + CVX, k], s[world + CVY, k]
         state.n_contacts[w] = s[world + TOUCHES, k] / elapsed_s
         state.penetration_m[w] = s[world + DEPTH, k]

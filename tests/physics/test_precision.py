@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -72,7 +72,9 @@ def test_rigid_contacts_and_spatial_robots_are_refused() -> None:
 
 def test_both_precisions_play_side_by_side_and_a_restored_one_goes_on_bit_for_bit() -> None:
     settings = {"faults": {"n_max": 3}, "n_threads": 1}
-    envs = [SnakeVectorEnv("SnakeGym/Waypoints-v0", 3, config={**settings, "precision": p}) for p in Precision.__args__]
+    envs = [
+        SnakeVectorEnv("SnakeGym/Waypoints-v0", 3, config={**settings, "precision": p}) for p in get_args(Precision)
+    ]
     restored = SnakeVectorEnv("SnakeGym/Waypoints-v0", 3, config={**settings, "precision": "float32"})
     actions = np.random.default_rng(0).uniform(-1.0, 1.0, (30, *envs[0].action_space.shape)).astype(np.float32)
     for env in (*envs, restored):
