@@ -133,8 +133,8 @@ _define(operator.neg, lambda b, x: b.fneg(x), 1)
 _define(min, lambda b, x, y: b.select(b.fcmp_ordered("<", x, y), x, y))
 _define(max, lambda b, x, y: b.select(b.fcmp_ordered(">", x, y), x, y))
 _define(math.copysign, lambda b, x, y: _call_vector(b, "copysign", x, y))
-for _op, _name in ((abs, "fabs"), (math.sqrt, "sqrt"), (math.floor, "floor")):
-    _define(_op, lambda b, x, name=_name: _call_vector(b, name, x), 1)
+for _function, _name in ((abs, "fabs"), (math.sqrt, "sqrt"), (math.floor, "floor")):
+    _define(_function, lambda b, x, name=_name: _call_vector(b, name, x), 1)
 for _op, _sign in (
     (operator.lt, "<"), (operator.le, "<="), (operator.gt, ">"), (operator.ge, ">="), (operator.eq, "=="),
 ):  # fmt: skip
