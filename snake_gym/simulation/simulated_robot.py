@@ -46,7 +46,6 @@ _OFF = {"backward": 1.0, "torque_limit": np.inf, "stop": np.inf, "no_load_speed"
 _MIN_WORLDS_PER_THREAD = 16
 _POOLS: dict[int, ThreadPoolExecutor] = {}
 Precision = Literal["float64", "float32"]
-_NUMBERS = {"float64": np.float64, "float32": np.float32}
 _DEEPEST_START_M = 1e-4
 """Overlap with an obstacle [m] with which a robot may begin."""
 
@@ -86,7 +85,7 @@ class SimulatedRobot(Robot):
         sensor tells of the centre of mass, worked out from the specification, differs from the truth."""
         self.nominal_weights = centre_weights(spec.links("link_half_length_m"), spec.links("link_mass_kg"))
         """Weights of the links' directions in the nominal robot's centre of mass (N,) [m] (``centre_weights``)."""
-        no_gain = np.zeros((n_worlds, spec.n_joints))
+        self._no_feedforward = no_gain = np.zeros((n_worlds, spec.n_joints))
         self._open_loop = self.params._replace(kp=no_gain, kd=no_gain)
         n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
         self.state: ChainState = zero_state(n_worlds, spec.n_links, n_muscle_pairs)
@@ -98,14 +97,11 @@ class SimulatedRobot(Robot):
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
         self._laws = needed_laws(spec, obstacles is not None)
         self._method = INTEGRATOR_CODES[spec.integrator]
-        self._number = _NUMBERS[precision]
+        self._number = np.dtype(precision).type
         self._check_precision()
         self._all = np.arange(n_worlds)
-        self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
-        delay_s = spec.actuator.delay_s
-        self.delay = (
-            CommandDelay(delay_s, spec.step_s, spec.n_substeps, n_worlds, spec.n_joints) if delay_s > 0.0 else None
-        )
+        delay_s, shape = spec.actuator.delay_s, (n_worlds, spec.n_joints)
+        self.delay = CommandDelay(delay_s, spec.step_s, spec.n_substeps, *shape) if delay_s > 0.0 else None
         """Queue of references that do not act yet; None: references act at once."""
         self.varying_delay: VaryingDelay | None = None
         """The same where each world and command has a delay of its own; it then stands for all of the delay."""
@@ -115,12 +111,10 @@ class SimulatedRobot(Robot):
     def _check_precision(self) -> None:
         """Raise ConfigError for laws that hang on differences which float32 does not tell apart."""
         laws = self._laws
-        for law, name in (
-            (laws.coulomb, "Coulomb friction of the ground"), (laws.joint_friction, "dry friction of joints"),
-            (laws.obstacles and laws.contact.rigid, "contact.model 'rigid'"),
-        ):  # fmt: skip
-            if law and self._number is np.float32:
-                raise ConfigError(f"precision is 'float32'; expected 'float64', which {name} needs")
+        needs = {"Coulomb friction of the ground": laws.coulomb, "dry friction of joints": laws.joint_friction}
+        needs["contact.model 'rigid'"] = laws.obstacles and laws.contact.rigid
+        for name in (name for name, is_on in needs.items() if is_on and self._number is np.float32):
+            raise ConfigError(f"precision is 'float32'; expected 'float64', which {name} needs")
 
     def lay_patches(self, patches: Patches) -> None:
         """Let the ground have patches of other friction; the arrays are read anew at every step, which begins
@@ -239,8 +233,7 @@ class SimulatedRobot(Robot):
 
     def motion(self) -> tuple[FloatArray, ...]:
         """Return what has to be finite, arrays (W, ...)."""
-        state = self.state
-        return (state.link_angle, state.link_rate, state.centre_xy, state.centre_vel)
+        return self.state.link_angle, self.state.link_rate, self.state.centre_xy, self.state.centre_vel
 
     def restored(self) -> None:
         """Switch on the laws of the faults that were written to ``faults``."""
@@ -427,8 +420,7 @@ class SimulatedRobot(Robot):
         ):  # fmt: skip
             if law:
                 raise ValueError(f"derivative knows no {name}; expected a robot without")
-        link_acc = np.empty_like(self.state.link_angle)
-        centre_acc = np.empty_like(self.state.centre_xy)
+        link_acc, centre_acc = np.empty_like(self.state.link_angle), np.empty_like(self.state.centre_xy)
         both = (self.faults, self.second_faults)
         accelerate_worlds(self._all, laws.kind, self.state, self._open_loop, both, u, u, link_acc, centre_acc)
         return link_acc, centre_acc

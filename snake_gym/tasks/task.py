@@ -71,7 +71,7 @@ class EnvConfig(Settings, ABC):
     n_threads: PositiveCount | None = None
     """Threads for the physics; None: as many as the process may use (its cores, or OMP_NUM_THREADS)."""
     precision: Precision = "float64"
-    """Numbers of the physics; float32 is nearly twice as fast, on ground without Coulomb friction (docs/physics.md)."""
+    """Numbers in the physics: float64, or float32 for almost twice the speed on ground without Coulomb friction."""
     observation: ObservationConfig = dataclasses.field(default_factory=ObservationConfig)
     difficulty: Share = 1.0
     """Share of what makes an episode hard: 1: all of it, as set; 0: no faults, no randomisation, the widest fields and
