@@ -54,8 +54,7 @@ class SimulatedRobot(Robot):
     """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
     ``obstacles``: the obstacles of each world, read anew at every step. Raises ConfigError where there are some and the
-    robot's integrator does not support them or its links are too thin. ``precision``: of the numbers in the kernels;
-    state and parameters are float64.
+    robot's integrator does not support them or its links are too thin. ``precision``: of the kernels' numbers.
     """
 
     def __init__(
@@ -110,9 +109,10 @@ class SimulatedRobot(Robot):
 
     def _check_precision(self) -> None:
         """Raise ConfigError for laws that hang on differences which float32 does not tell apart."""
-        laws = self._laws
+        laws, contact = self._laws, self._laws.contact
         needs = {"Coulomb friction of the ground": laws.coulomb, "dry friction of joints": laws.joint_friction}
-        needs["contact.model 'rigid'"] = laws.obstacles and laws.contact.rigid
+        needs["contact.model 'rigid'"] = laws.obstacles and contact.rigid
+        needs["contact.friction_coulomb"] = laws.obstacles and contact.coulomb > 0.0
         for name in (name for name, is_on in needs.items() if is_on and self._number is np.float32):
             raise ConfigError(f"precision is 'float32'; expected 'float64', which {name} needs")
 

@@ -52,6 +52,11 @@ NEEDS = "precision is 'float32'; expected 'float64', which "
         ("Waypoints", {"robot": {**SERVO, "joint_friction_nm": 0.1}}, NEEDS + "dry friction of joints needs"),
         ("Waypoints", {"faults": {"n_max": 1, "kinds": ["rough"]}}, NEEDS + "dry friction of joints needs"),
         ("ObstacleField", {"robot": {**SERVO, "contact": {"model": "rigid"}}}, NEEDS + "contact.model 'rigid' needs"),
+        (
+            "ObstacleField",
+            {"robot": {**SERVO, "contact": {"friction_coulomb": 0.1}}},
+            NEEDS + "contact.friction_coulomb",
+        ),
         ("SpatialWaypoints", {}, "expected 'float64', in which MuJoCo computes"),
     ],
 )
