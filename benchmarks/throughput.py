@@ -6,6 +6,7 @@ Ours and MuJoCo take turns, and the ratio is the median over the rounds, so that
 drifts. Rows: case, links, worlds, threads, ours_per_s, mujoco_per_s, ratio; some add their own. Cases:
 
 * ``substeps_implicit``, ``substeps_rk4``: physics steps per second at the same dt; MuJoCo with implicitfast and RK4.
+  ``..._float32``: ours in that precision; MuJoCo computes in float64.
   It is the price of a step, not of a simulated second at equal error: at this dt MuJoCo's long chains do not settle.
   ``..._frictionless`` takes ground friction away from MuJoCo only (it is then cheaper than what it is compared with).
 * ``env_steps_...``: whole env steps (observation, reward, autoreset), 20 sub-steps each; ``env_steps_obstacles``
@@ -28,7 +29,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -40,7 +41,7 @@ from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.simulation.simulated_robot import Precision, SimulatedRobot
 
 Row = dict[str, Any]
 
@@ -52,16 +53,26 @@ def time_rate(run: Callable[[], None], count: int) -> float:
     return count / (time.perf_counter() - start)
 
 
-def crawling_robot(spec: RobotSpec, n_worlds: int, n_threads: int) -> tuple[SimulatedRobot, np.ndarray]:
+def crawling_robot(
+    spec: RobotSpec, n_worlds: int, n_threads: int, precision: Precision
+) -> tuple[SimulatedRobot, np.ndarray]:
     """A robot bent like a wave and servo references that keep it moving."""
-    robot = SimulatedRobot(spec, n_worlds, n_threads)
+    robot = SimulatedRobot(spec, n_worlds, n_threads, precision=precision)
     rng = np.random.default_rng(0)
     wave = 0.35 * np.sin(0.5 * np.arange(spec.n_joints) + rng.uniform(0, 6.28, (n_worlds, 1)))
     robot.set_shape(wave, np.zeros(n_worlds), np.zeros((n_worlds, 2)))
     return robot, -wave
 
 
-def measure_physics(integrator: str, links: int, threads: int, friction: bool, rounds: int, seconds: float) -> Row:
+def measure_physics(
+    integrator: str,
+    links: int,
+    threads: int,
+    friction: bool,
+    rounds: int,
+    seconds: float,
+    precision: Precision = "float64",
+) -> Row:
     """Physics steps per second, ours and MuJoCo's (one core), alternating."""
     ours_integrator, mujoco_integrator = {"implicit": ("implicit", "implicitfast"), "rk4": ("rk4", "RK4")}[integrator]
     # The same step for both; ours costs the same at any. MuJoCo's chains of 28 links and more swing for ever at 1 ms,
@@ -71,7 +82,7 @@ def measure_physics(integrator: str, links: int, threads: int, friction: bool, r
     spec = dataclasses.replace(
         RESILIENT_SERVO, n_links=links, sim_dt_s=dt, control_dt_s=per_call * dt, integrator=ours_integrator
     )
-    robot, reference = crawling_robot(spec, worlds, threads)
+    robot, reference = crawling_robot(spec, worlds, threads, precision)
     chain = MujocoChain(spec, dt, mujoco_integrator, friction, reference[0])
     sign = 1.0
 
@@ -90,6 +101,7 @@ def measure_physics(integrator: str, links: int, threads: int, friction: bool, r
         (time_rate(ours, calls * worlds * per_call), time_rate(lambda: chain.step(steps), steps)) for _ in range(rounds)
     ]
     case = f"substeps_{integrator}" + ("" if friction else "_frictionless")
+    case += "" if precision == "float64" else f"_{precision}"
     return make_row(case, links, worlds, threads, pairs)
 
 
@@ -150,7 +162,8 @@ def main() -> int:
 
     print(f"{'case':32}{'N':>4}{'W':>6}{'T':>3}{'ours/s':>14}{'MuJoCo/s':>12}{'ratio':>8}", file=sys.stderr)
     for links in (10, 28, 64):
-        add(measure_physics("implicit", links, 1, True, rounds, seconds))
+        for precision in get_args(Precision):
+            add(measure_physics("implicit", links, 1, True, rounds, seconds, precision))
     add(measure_physics("implicit", 10, 1, False, rounds, seconds))
     add(measure_physics("rk4", 10, 1, True, rounds, seconds))
     threads = len(os.sched_getaffinity(0))

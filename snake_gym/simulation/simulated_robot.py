@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
 from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
 from snake_gym.physics.integrate import INTEGRATOR_CODES, accelerate_worlds, step_worlds
-from snake_gym.physics.simd import LANES
 from snake_gym.physics.state import (
     ChainParams,
     ChainState,
@@ -44,8 +43,9 @@ from snake_gym.simulation.robot_params import chain_params, needed_laws
 
 _OFF = {"backward": 1.0, "torque_limit": np.inf, "stop": np.inf, "no_load_speed": np.inf}
 """Parameters that mean no law, where that is not 0."""
-_MIN_WORLDS_PER_THREAD = 2 * LANES
+_MIN_WORLDS_PER_THREAD = 16
 _POOLS: dict[int, ThreadPoolExecutor] = {}
+Precision = Literal["float64", "float32"]
 _DEEPEST_START_M = 1e-4
 """Overlap with an obstacle [m] with which a robot may begin."""
 
@@ -54,7 +54,7 @@ class SimulatedRobot(Robot):
     """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
     ``obstacles``: the obstacles of each world, read anew at every step. Raises ConfigError where there are some and the
-    robot's integrator does not support them or its links are too thin.
+    robot's integrator does not support them or its links are too thin. ``precision``: of the kernels' numbers.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class SimulatedRobot(Robot):
         n_worlds: int,
         n_threads: int | None = None,
         obstacles: Obstacles | None = None,
+        precision: Precision = "float64",
     ) -> None:
         try:
             if obstacles is None:
@@ -83,7 +84,7 @@ class SimulatedRobot(Robot):
         sensor tells of the centre of mass, worked out from the specification, differs from the truth."""
         self.nominal_weights = centre_weights(spec.links("link_half_length_m"), spec.links("link_mass_kg"))
         """Weights of the links' directions in the nominal robot's centre of mass (N,) [m] (``centre_weights``)."""
-        no_gain = np.zeros((n_worlds, spec.n_joints))
+        self._no_feedforward = no_gain = np.zeros((n_worlds, spec.n_joints))
         self._open_loop = self.params._replace(kp=no_gain, kd=no_gain)
         n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
         self.state: ChainState = zero_state(n_worlds, spec.n_links, n_muscle_pairs)
@@ -95,17 +96,25 @@ class SimulatedRobot(Robot):
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
         self._laws = needed_laws(spec, obstacles is not None)
         self._method = INTEGRATOR_CODES[spec.integrator]
+        self._number = np.dtype(precision).type
+        self._check_precision()
         self._all = np.arange(n_worlds)
-        self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
-        delay_s = spec.actuator.delay_s
-        self.delay = (
-            CommandDelay(delay_s, spec.step_s, spec.n_substeps, n_worlds, spec.n_joints) if delay_s > 0.0 else None
-        )
+        delay_s, shape = spec.actuator.delay_s, (n_worlds, spec.n_joints)
+        self.delay = CommandDelay(delay_s, spec.step_s, spec.n_substeps, *shape) if delay_s > 0.0 else None
         """Queue of references that do not act yet; None: references act at once."""
         self.varying_delay: VaryingDelay | None = None
         """The same where each world and command has a delay of its own; it then stands for all of the delay."""
         self._no_late_commands = no_late_commands(spec.n_joints)
         self._patches = no_patches()
+
+    def _check_precision(self) -> None:
+        """Raise ConfigError for laws that hang on differences which float32 does not tell apart."""
+        laws, contact = self._laws, self._laws.contact
+        needs = {"Coulomb friction of the ground": laws.coulomb, "dry friction of joints": laws.joint_friction}
+        needs["contact.model 'rigid'"] = laws.obstacles and contact.rigid
+        needs["contact.friction_coulomb"] = laws.obstacles and contact.coulomb > 0.0
+        for name in (name for name, is_on in needs.items() if is_on and self._number is np.float32):
+            raise ConfigError(f"precision is 'float32'; expected 'float64', which {name} needs")
 
     def lay_patches(self, patches: Patches) -> None:
         """Let the ground have patches of other friction; the arrays are read anew at every step, which begins
@@ -224,8 +233,7 @@ class SimulatedRobot(Robot):
 
     def motion(self) -> tuple[FloatArray, ...]:
         """Return what has to be finite, arrays (W, ...)."""
-        state = self.state
-        return (state.link_angle, state.link_rate, state.centre_xy, state.centre_vel)
+        return self.state.link_angle, self.state.link_rate, self.state.centre_xy, self.state.centre_vel
 
     def restored(self) -> None:
         """Switch on the laws of the faults that were written to ``faults``."""
@@ -279,6 +287,7 @@ class SimulatedRobot(Robot):
             raise ConfigError(f"robot.integrator is {self.spec.integrator!r}; expected {expected}")
         on: dict[str, Any] = dict.fromkeys(laws, True)
         self._laws = self._laws._replace(**on)
+        self._check_precision()
 
     def fault_names(self) -> set[str]:
         """Return the kinds of all faults that joints have, had or will have in the present episodes."""
@@ -387,7 +396,7 @@ class SimulatedRobot(Robot):
         world_data = (self.state, params, same_params, faults, *ground, self.servos.torque_square, *commands)
 
         def advance() -> None:
-            step_worlds(ids, ticket, laws, method, dt, n_substeps, *world_data)
+            step_worlds(ids, ticket, self._number, laws, method, dt, n_substeps, *world_data)
 
         n_helpers = min(self.n_threads, ids.size // _MIN_WORLDS_PER_THREAD) - 1
         helpers = [_thread_pool(n_helpers).submit(advance) for _ in range(n_helpers)]
@@ -410,8 +419,7 @@ class SimulatedRobot(Robot):
         ):  # fmt: skip
             if law:
                 raise ValueError(f"derivative knows no {name}; expected a robot without")
-        link_acc = np.empty_like(self.state.link_angle)
-        centre_acc = np.empty_like(self.state.centre_xy)
+        link_acc, centre_acc = np.empty_like(self.state.link_angle), np.empty_like(self.state.centre_xy)
         both = (self.faults, self.second_faults)
         accelerate_worlds(self._all, laws.kind, self.state, self._open_loop, both, u, u, link_acc, centre_acc)
         return link_acc, centre_acc
