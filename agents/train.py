@@ -97,11 +97,15 @@ def learn(
 
 
 def snake_envs(config: TrainConfig) -> MakeEnv:
-    """Return a maker of the run's envs; those of evaluations, which begin no episodes by themselves, tell no truth."""
+    """Return a maker of the run's envs; those of evaluations, which begin no episodes by themselves, tell no truth.
+
+    The infos of training envs are lean: statistics need speed and reward terms of each step, and all else at ends.
+    """
     settings: EnvConfig = build(find_task(config.env_id), config.env, "env")
 
     def make(n_worlds: int, mode: AutoresetMode) -> SnakeVectorEnv:
-        chosen = settings.without_privileged() if mode is AutoresetMode.DISABLED else settings
-        return SnakeVectorEnv(config.env_id, n_worlds, mode, config=chosen)
+        evaluates = mode is AutoresetMode.DISABLED
+        chosen = settings.without_privileged() if evaluates else settings
+        return SnakeVectorEnv(config.env_id, n_worlds, mode, config=chosen, lean_infos=not evaluates)
 
     return make

@@ -42,7 +42,7 @@ from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import GuardedBody
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard.process import take_priority
+from snake_gym.hardware.guard.guard import take_priority
 from snake_gym.hardware.robot.connection import ConnectionConfig
 
 ROOT = Path(__file__).resolve().parents[1]

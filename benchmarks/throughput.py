@@ -6,6 +6,7 @@ Ours and the other take turns, and the ratio is the median over the rounds, so t
 drifts. Cases:
 
 * ``substeps_implicit``, ``substeps_rk4``: physics steps per second at the same dt; MuJoCo with implicitfast and RK4.
+  ``..._float32``: ours in that precision; MuJoCo computes in float64.
   It is the price of a step, not of a simulated second at equal error: at this dt MuJoCo's long chains do not settle.
   ``..._frictionless`` takes ground friction away from MuJoCo only (it is then cheaper than what it is compared with).
 * ``env_steps_...``: whole env steps (observation, reward, autoreset), 20 sub-steps each; ``env_steps_obstacles``
@@ -28,7 +29,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import mujoco
 import numpy as np
@@ -40,7 +41,7 @@ from mujoco_chain import build_xml
 from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.robot.presets import RESILIENT_SERVO
-from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.simulation.simulated_robot import Precision, SimulatedRobot
 
 
 def time_rate(run: Callable[[], None], count: int) -> float:
@@ -50,8 +51,10 @@ def time_rate(run: Callable[[], None], count: int) -> float:
     return count / (time.perf_counter() - start)
 
 
-def measure_physics(integrator: str, links: int, threads: int, friction: bool, rounds: int, seconds: float) -> None:
-    """Physics steps per second, ours and MuJoCo's (one core), alternating."""
+def measure_physics(
+    integrator: str, links: int, rounds: int, seconds: float, friction: bool = True, precision: Precision = "float64"
+) -> None:
+    """Physics steps per second, ours and MuJoCo's (one core each), alternating."""
     ours_integrator, mujoco_integrator = {"implicit": ("implicit", "implicitfast"), "rk4": ("rk4", "RK4")}[integrator]
     # The same step for both; ours costs the same at any. MuJoCo's chains of 28 links and more swing for ever at 1 ms,
     # and settle at 0.5 ms.
@@ -60,7 +63,7 @@ def measure_physics(integrator: str, links: int, threads: int, friction: bool, r
     spec = dataclasses.replace(
         RESILIENT_SERVO, n_links=links, sim_dt_s=dt, control_dt_s=per_call * dt, integrator=ours_integrator
     )
-    robot = SimulatedRobot(spec, worlds, threads)
+    robot = SimulatedRobot(spec, worlds, 1, precision=precision)
     phase = np.random.default_rng(0).uniform(0, 6.28, (worlds, 1))
     wave = 0.35 * np.sin(0.5 * np.arange(spec.n_joints) + phase)
     robot.set_shape(wave, np.zeros(worlds), np.zeros((worlds, 2)))
@@ -82,7 +85,8 @@ def measure_physics(integrator: str, links: int, threads: int, friction: bool, r
         for _ in range(rounds)
     ]
     case = f"substeps_{integrator}" + ("" if friction else "_frictionless")
-    report(case, links, worlds, threads, pairs)
+    case += "" if precision == "float64" else f"_{precision}"
+    report(case, links, worlds, 1, pairs)
 
 
 def measure_env(case: str, task: str, settings: dict[str, Any], rounds: int, seconds: float) -> None:
@@ -130,9 +134,10 @@ def main() -> int:
     rounds, seconds = (3, 0.3) if args.quick else (7, 1.0)
     print(f"{'case':32}{'N':>4}{'W':>6}{'T':>3}{'ours/s':>14}{'other/s':>12}{'ratio':>8}")
     for links in (10, 28, 64):
-        measure_physics("implicit", links, 1, True, rounds, seconds)
-    measure_physics("implicit", 10, 1, False, rounds, seconds)
-    measure_physics("rk4", 10, 1, True, rounds, seconds)
+        for precision in get_args(Precision):
+            measure_physics("implicit", links, rounds, seconds, precision=precision)
+    measure_physics("implicit", 10, rounds, seconds, friction=False)
+    measure_physics("rk4", 10, rounds, seconds)
     threads = len(os.sched_getaffinity(0))
     configs = Path(__file__).parents[1] / "configs"
     gait = {"file": str(configs / "controllers" / "resilient_servo" / "cc.yaml")}

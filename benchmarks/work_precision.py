@@ -1,6 +1,6 @@
 """What a simulated second costs at a given error, ours beside MuJoCo, each at its best step; everything in one run.
 
-    python benchmarks/work_precision.py [--picture FILE] [--links 10 28 64]
+    python benchmarks/work_precision.py [--json FILE] [--picture FILE] [--links N ...]
 
 ``resilient_servo`` with 10, 28 and 64 links crawls for 6 s with a new servo reference every 0.2 s, bare and among 20
 pegs. The gaits: "gentle" (30 degrees, 60 deg/s), and "fast" (34 degrees, 100 deg/s: each new reference takes the servos
@@ -19,6 +19,7 @@ method is done at the second step in turn within the smallest error. Half an hou
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import time
@@ -40,10 +41,11 @@ from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.obstacles.shapes import Circle, features
 from snake_gym.physics.state import FloatArray, Obstacles
 from snake_gym.robot.presets import RESILIENT_SERVO
-from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.simulation.simulated_robot import Precision, SimulatedRobot
 
 Row = dict[str, Any]
 SECONDS, CONTROL_S, N_SCENARIOS, N_WORLDS, N_PEGS = 6.0, 0.2, 4, 256, 20
+OURS = ("ours", "ours, float32")
 TARGETS = (0.01, 0.001, 0.0001)
 GAITS = {"gentle": (30.0, 60.0), "fast": (34.0, 100.0)}
 """Amplitude [deg] and frequency [deg/s]."""
@@ -95,16 +97,22 @@ class Scene:
         rows = features([Circle(x, y, r) for (x, y), r in zip(at.tolist(), radius.tolist(), strict=True)])
         return rows[clear(rows, tail, head, self.spec.links("link_radius_m"))][:N_PEGS]
 
-    def robot(self, n_substeps: int, n_worlds: int = N_SCENARIOS, obstacles: Obstacles | None = None) -> SimulatedRobot:
-        robot = SimulatedRobot(replace(self.spec, sim_dt_s=CONTROL_S / n_substeps), n_worlds, 1, obstacles)
+    def robot(
+        self, n_substeps: int, n_worlds: int = N_SCENARIOS, obstacles: Obstacles | None = None,
+        precision: Precision = "float64",
+    ) -> SimulatedRobot:  # fmt: skip
+        robot = SimulatedRobot(replace(self.spec, sim_dt_s=CONTROL_S / n_substeps), n_worlds, 1, obstacles, precision)
         shape = np.resize(self.references[0], (n_worlds, self.spec.n_joints))
         robot.set_shape(shape, np.zeros(n_worlds), np.zeros((n_worlds, 2)), "centre")
         return robot
 
-    def run_ours(self, n_substeps: int, n_worlds: int = N_WORLDS) -> tuple[FloatArray, float]:
+    def run_ours(
+        self, n_substeps: int, n_worlds: int = N_WORLDS, precision: Precision = "float64"
+    ) -> tuple[FloatArray, float]:
         """Centres of mass (steps + 1, K, 2) [m], and CPU seconds per simulated second of a robot."""
         pegs = [self.pegs[w % N_SCENARIOS] for w in range(n_worlds)]
-        robot = self.robot(n_substeps, n_worlds, place_obstacles(self.spec, pegs) if self.case.pegs else None)
+        obstacles = place_obstacles(self.spec, pegs) if self.case.pegs else None
+        robot = self.robot(n_substeps, n_worlds, obstacles, precision)
         references = [np.resize(reference, (n_worlds, self.spec.n_joints)) for reference in self.references]
         track = [robot.state.centre_xy[:N_SCENARIOS].copy()]
         begun = time.process_time()
@@ -147,6 +155,7 @@ def measure_case(case: Case) -> list[Row]:
     scene = Scene(case)
     methods: dict[str, Callable[[int], tuple[FloatArray, float]]] = {
         "ours": scene.run_ours,
+        "ours, float32": partial(scene.run_ours, precision="float32"),
         "implicitfast": partial(scene.run_mujoco, "implicitfast"),
         "RK4": partial(scene.run_mujoco, "RK4"),
     }
@@ -154,11 +163,12 @@ def measure_case(case: Case) -> list[Row]:
     exact["MuJoCo"] = scene.run_mujoco("RK4", STEPS["RK4"][-1])[0] if case.pegs else exact["ours"]
     rows: list[Row] = []
     for name, run in methods.items():
-        end = exact.get(name, exact["MuJoCo"])
+        end = exact["ours" if name in OURS else "MuJoCo"]
         way = np.linalg.norm(np.diff(end, axis=0), axis=-1).sum(axis=0)
         n_kept = 0
         # Ours refuses steps beyond 10 ms among obstacles.
-        for n in (n for n in STEPS[name] if n >= 20 or not case.pegs):
+        steps = [n for n in STEPS["ours" if name in OURS else name] if n >= 20 or not case.pegs]
+        for n in steps:
             track, cost = run(n)
             error = float(np.median(np.linalg.norm(track[-1] - end[-1], axis=-1) / way))
             error = error if math.isfinite(error) else math.inf
@@ -183,18 +193,16 @@ def best(rows: Sequence[Row], methods: Sequence[str], target: float) -> Row | No
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Simulated seconds per second of CPU time at each error, and our lead, as Markdown."""
-    text = ["| | error | ours | step | MuJoCo | its step | ratio |", "|---|---|---|---|---|---|---|"]
+    """Simulated seconds per second of CPU time at each error, steps, and our lead, as Markdown."""
+    text = ["| | error | ours | float32 | MuJoCo | ratio | float32 |", "|---|---|---|---|---|---|---|"]
     for case in dict.fromkeys(row["case"] for row in rows):
         own = [row for row in rows if row["case"] == case]
         for target in TARGETS:
-            ours, other = best(own, ["ours"], target), best(own, ["implicitfast", "RK4"], target)
-            cells = [case, f"{100 * target:g} %"]
-            for one in (ours, other):
-                method = f"{one['method']} " if one is other and one else ""
-                cells += [f"{1 / one['cost_s']:,.0f}", f"{method}{one['step_ms']:.3g} ms"] if one else ["-", "-"]
-            cells.append(f"{other['cost_s'] / ours['cost_s']:,.0f}" if ours and other else "-")
-            text.append(f"| {' | '.join(cells)} |")
+            *ours, other = [best(own, names, target) for names in (OURS[:1], OURS[1:], ("implicitfast", "RK4"))]
+            cells = [f"{1 / row['cost_s']:,.0f} ({row['step_ms']:.3g} ms)" if row else "-" for row in (*ours, other)]
+            cells[2] += f", {other['method']}" if other else ""
+            cells += [f"{other['cost_s'] / row['cost_s']:,.0f}" if row and other else "-" for row in ours]
+            text.append(f"| {case} | {100 * target:g} % | {' | '.join(cells)} |")
     return "\n".join(text)
 
 
@@ -202,17 +210,18 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """One panel for each case but the gentle one: errors along, speed up."""
     import matplotlib.pyplot as plt
 
-    from snake_gym.render.palette import BLUE, GREEN, VERMILION
+    from snake_gym.render.palette import BLUE, GREEN, SKY, VERMILION
 
     cases = [case.title for case in CASES if case.gait == "fast"]
     figure, axes = plt.subplots(2, 3, figsize=(10, 6), sharex=True, sharey=True, layout="constrained")
     for panel, case in zip(axes.flat, cases, strict=True):
-        for method, colour in (("ours", BLUE), ("implicitfast", VERMILION), ("RK4", GREEN)):
+        for method, colour in (("ours", BLUE), ("ours, float32", SKY), ("implicitfast", VERMILION), ("RK4", GREEN)):
             own = [row for row in rows if row["case"] == case and row["method"] == method and row["error"] < 0.3]
-            label = method if method == "ours" else f"MuJoCo {method}"
+            label = method if method in OURS else f"MuJoCo {method}"
             error, speed = [100 * row["error"] for row in own], [1 / row["cost_s"] for row in own]
             panel.loglog(error, speed, "o-", color=colour, label=label, markersize=4)
-        panel.set(title=case.replace(", fast", ""), xlim=(30, 1e-4))
+        panel.set(title=case.replace(", fast", ""), xlim=(30, 1e-4), xticks=[10, 1, 0.1, 0.01, 0.001])
+        panel.xaxis.set_major_formatter("{x:g}")
         panel.grid(alpha=0.3)
         for target in TARGETS:
             panel.axvline(100 * target, color="0.7", linewidth=0.8, zorder=0)
@@ -224,12 +233,15 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the diagram")
     parser.add_argument("--links", type=int, nargs="+", default=(10, 28, 64), metavar="N", help="cases to measure")
     args = parser.parse_args()
-    Scene(CASES[0]).run_ours(20)  # compiles
+    Scene(CASES[0]).run_ours(20, precision="float32")  # compiles; the converged runs do the same in float64
     rows = [row for case in CASES if case.links in args.links for row in measure_case(case)]
     print(table(rows))
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
     if args.picture:
         draw(rows, args.picture)
     return 0

@@ -147,10 +147,15 @@ def check_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[Any
         raise ConfigError(f"{what} is {show(values)}; expected numbers of shape {shape}")
     if array.shape != shape:
         raise ConfigError(f"{what} has shape {array.shape}; expected {shape}")
-    if not np.isfinite(array).all():
+    if not are_finite(array):
         place = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
         raise ConfigError(f"{what} is {array[place]}{f' at {list(place)}' if place else ''}; expected finite numbers")
     return array
+
+
+def are_finite(values: NDArray[Any]) -> bool:
+    """Return whether all numbers are finite, in the fastest of numpy's ways."""
+    return np.count_nonzero(np.isfinite(values)) == values.size
 
 
 def check_plugins(plugins: Iterable[str], where: str) -> None:

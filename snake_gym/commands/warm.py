@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     for env_id in TASKS:
         if find_task(env_id)().load_robot().in_space:  # MuJoCo compiles nothing
             continue
-        for settings in ({}, {"randomisation": load_yaml(VARIED)["randomisation"]}):
+        for settings in ({}, {"randomisation": load_yaml(VARIED)["randomisation"]}, {"precision": "float32"}):
             env = SnakeVectorEnv(env_id, 2, config=settings)
             env.reset(seed=0)
             for _ in range(3):

@@ -50,10 +50,12 @@ class NeighbourGains(NamedTuple):
     damping_s: FloatArray
     """Ratio (k_d / k_p)_{i-1} of the joint behind [s]."""
 
-    def signal(self, reference: FloatArray, measurement: Measurement) -> FloatArray:
-        """Return the part (J-1, W) [rad] that the joints behind add to the uncoupled ``reference`` (J, W) [rad]."""
-        behind = reference[:-1] - measurement.joint_angle.T[:-1]
-        behind -= self.damping_s * measurement.joint_rate.T[:-1]
+    def signal(self, missing: FloatArray, rate: FloatArray) -> FloatArray:
+        """Return the part (J-1, W) [rad] that the joints behind add to uncoupled references (J, W).
+
+        ``missing`` [rad] is such references minus joint angles, ``rate`` [rad/s] the joints' (J, W).
+        """
+        behind = missing[:-1] - self.damping_s * rate[:-1]
         behind *= self.coupling
         return behind
 
@@ -93,5 +95,5 @@ class Cc(Gait):
         """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
         reference = self._wave.advance(state, dt_s)
         reference += self._guidance.offset(measurement, goal, self.parameter)
-        reference[1:] += self._gains.signal(reference, measurement)
+        reference[1:] += self._gains.signal(reference - measurement.joint_angle.T, measurement.joint_rate.T)
         return self.limited(reference)

@@ -53,7 +53,6 @@ from snake_gym.controllers.fault_detection import (
     known_kind,
 )
 from snake_gym.controllers.guidance import PointOfSight
-from snake_gym.controllers.nominal_joint import NominalJoints
 from snake_gym.controllers.serpenoid import Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -110,12 +109,13 @@ class FaultAware(Gait):
         self._wave = Wave(self.parameter, spec.n_joints)
         self._guidance = PointOfSight(spec, config.tracked_point)
         self.detector = FaultDetector(config.detector, spec)
-        self._nominal = NominalJoints(spec)
+        self._nominal = self.detector.nominal
         # Moment of each joint about the middle of the robot, -1 at the tail to 1 at the head
         self._lever = np.linspace(-1.0, 1.0, spec.n_joints) if spec.n_joints > 1 else np.zeros(1)
         self._gains, self._gains_reverse = (
             neighbour_gains(config, spec, self.parameter, from_head) for from_head in (False, True)
         )
+        self._is_symmetric = all(map(np.array_equal, self._gains, self._gains_reverse))
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Return the state at the start of an episode: phase zero, head first, all joints healthy."""
@@ -141,9 +141,10 @@ class FaultAware(Gait):
         reference = self._wave.advance(state, dt_s, pace)
         reference *= np.maximum(1.0 + self.parameter["amplitude_per_fault"] * n_failed, 0.0)
         reference += self._guidance.offset(seen, goal, self.parameter)
-        self._spread(reference, seen, np.where(reverse[:, None], kind[:, ::-1], kind), reverse)
-        trim = np.where((kind == LOCKED) | (kind == FREE), 0.0, state["trim"])
-        reference += mirror_joints(trim, reverse).T
+        self._spread(reference, seen, np.abs(mirror_joints(kind, reverse)), reverse)
+        if (self.parameter["trim_hz"] > 0.0).any():
+            trim = np.where((kind == LOCKED) | (kind == FREE), 0.0, state["trim"])
+            reference += mirror_joints(trim, reverse).T
         command = mirror_joints(self.limited(reference), reverse)
         self.detector.command_given(watched, command)
         return command
@@ -194,28 +195,34 @@ class FaultAware(Gait):
 
         Between healthy joints this is CC's share of the control signal of the joint behind.
         """
-        parameter = self.parameter
-        pairs = zip(self._gains_reverse, self._gains, strict=True)
-        gains = NeighbourGains(*(np.where(reverse, mirrored, plain) for mirrored, plain in pairs))
-        locked, free = kind.T == LOCKED, kind.T == FREE
-        healthy = ~(locked | free)
-        missing = reference - seen.joint_angle.T
-        behind = gains.signal(reference, seen) * healthy[:-1]
-        ahead = missing * (parameter["spread_ahead"] * locked + parameter["free_ahead"] * free)
-        back = missing * (parameter["spread_behind"] * locked + parameter["free_behind"] * free)
-        reference[1:] += behind
-        if not healthy.all():
+        parameter, gains = self.parameter, self._gains
+        if not self._is_symmetric:
+            pairs = zip(self._gains_reverse, self._gains, strict=True)
+            gains = NeighbourGains(*(np.where(reverse, mirrored, plain) for mirrored, plain in pairs))
+        # worlds along the rows: numpy is faster on long ones, and in place
+        angle, rate, kind = (values.T.copy() for values in (seen.joint_angle, seen.joint_rate, kind))
+        locked, free = (kind == LOCKED).astype(np.float64), (kind == FREE).astype(np.float64)
+        failed = locked + free
+        healthy = 1.0 - failed
+        missing = reference - angle
+        reference[1:] += gains.signal(missing, rate) * healthy[:-1]
+        if failed.any():
             tail_first = range(self.n_joints)
-            for share, order in ((ahead, tail_first), (back, reversed(tail_first))):
+            for part, order in (("ahead", tail_first), ("behind", reversed(tail_first))):
+                share = parameter[f"spread_{part}"] * locked + parameter[f"free_{part}"] * free
+                share *= missing
                 carried = np.zeros(reference.shape[1])
                 for joint in order:
-                    reference[joint] += np.where(healthy[joint], carried, 0.0)
-                    carried = np.where(healthy[joint], 0.0, carried + share[joint])
+                    reference[joint] += carried * healthy[joint]
+                    carried += share[joint]
+                    carried *= failed[joint]
 
 
 def mirror_joints(values: FloatArray, mirrored: NDArray[np.bool_]) -> FloatArray:
     """Return joint angles, rates or references (W, J) as seen from the other end, in the worlds ``mirrored`` (W,)."""
-    return np.where(mirrored[:, None], -values[:, ::-1], values)
+    seen, rows = values.copy(), np.flatnonzero(mirrored)
+    seen[rows] = -values[rows, ::-1]
+    return seen
 
 
 def mirror_measurement(measurement: Measurement, mirrored: NDArray[np.bool_]) -> Measurement:
@@ -224,12 +231,13 @@ def mirror_measurement(measurement: Measurement, mirrored: NDArray[np.bool_]) ->
     Positions do not change, so ``centre_xy_w`` has to be known where the centre of mass is guided. Forces and ranges
     belong to the real head and are left out.
     """
-    tail_angle = measurement.head_angle + measurement.joint_angle.sum(axis=1)
+    head_angle, rows = measurement.head_angle.copy(), np.flatnonzero(mirrored)
+    head_angle[rows] = head_angle[rows] + measurement.joint_angle[rows].sum(axis=1) + math.pi
     return Measurement(
         mirror_joints(measurement.joint_angle, mirrored),
         mirror_joints(measurement.joint_rate, mirrored),
         measurement.head_xy_w,
-        np.where(mirrored, tail_angle + math.pi, measurement.head_angle),
+        head_angle,
         measurement.pose_valid,
         measurement.centre_xy_w,
     )

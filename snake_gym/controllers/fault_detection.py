@@ -16,7 +16,7 @@ servo that is too weak for the ground: without a measured load or current the tw
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from pydantic import Field
 from snake_gym.config import Settings
 from snake_gym.config.settings import Share
 from snake_gym.controllers.base import ControllerState
-from snake_gym.controllers.nominal_joint import Interval, JointIntervals, NominalJoints
+from snake_gym.controllers.nominal_joint import NominalJoints
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -34,6 +34,8 @@ HEALTHY, LOCKED, FREE, WEAK = 0.0, 1.0, 2.0, 3.0
 KIND_NAMES = ("healthy", "locked", "free", "weak")
 """Their names, in the order of the codes."""
 
+_JUDGED = ("kind", "locked_ratio", "loose_ratio", "healthy_ratio", "asked2", "done2", "product")
+"""Arrays of the state that are written where an interval ends."""
 BoolArray = NDArray[np.bool_]
 
 _PREFIX = "fault_"
@@ -72,95 +74,134 @@ class FaultDetectorConfig(Settings):
     """Correlation of done and asked motion above which a loose joint is weak, else free."""
 
 
+class Interval(NamedTuple):
+    """Intervals that have ended with a measurement, in M worlds."""
+
+    worlds: NDArray[np.int64] | slice
+    """The worlds (M,); all of them as a slice."""
+    asked: FloatArray
+    """Motion (M, J) [rad] that nominal joints would have made."""
+    done: FloatArray
+    """Motion (M, J) [rad] that was made."""
+    length_s: FloatArray
+    """(M, 1), or (1, 1) where all are as long: numpy is faster with one number."""
+
+
 class FaultDetector:
     """Estimator of the faults of J joints in W worlds.
 
-    State: that of ``JointIntervals``, and each (W, J): ``kind`` the estimate (see ``HEALTHY`` and below), the log
+    State, (W, J) each: ``start`` the angle at the interval's begin, ``model_angle`` and ``model_rate`` of the nominal
+    joint that started there, the last ``reference``; ``kind`` the estimate (see ``HEALTHY`` and below), the log
     likelihood ratios ``locked_ratio``, ``loose_ratio`` and ``healthy_ratio``, and the leaky sums ``asked2``, ``done2``,
-    ``product`` of asked and done motion.
+    ``product`` of asked and done motion; (W,): ``elapsed_s`` of the interval, ``n_seen`` measurements.
     """
 
     def __init__(self, config: FaultDetectorConfig, spec: RobotSpec) -> None:
         self.config = config
-        nominal = NominalJoints(spec)
+        self.nominal = nominal = NominalJoints(spec)
         own = 0.02 if nominal.kind == "acceleration" else 0.15
         self._floor = own if config.follow_floor_rad_s is None else config.follow_floor_rad_s
         given = config.locked_spread_rad_s, config.loose_spread_rad_s
         self._locked = 0.2 * self._floor if given[0] is None else given[0]
         self._loose = 8.0 * self._floor if given[1] is None else given[1]
-        self.intervals = JointIntervals(nominal, INTERVAL * nominal.time_constant_s)
+        self._length_s = INTERVAL * nominal.time_constant_s
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Return the state with all joints healthy and nothing seen."""
-        state = self.intervals.initial_state(n_worlds)
-        names = ("kind", "locked_ratio", "loose_ratio", "healthy_ratio", "asked2", "done2", "product")
-        return {**state, **{name: np.zeros_like(state["start"]) for name in names}}
+        names = ("start", "model_angle", "model_rate", "reference", "elapsed_s", "n_seen", *_JUDGED)
+        shapes = [n_worlds if name in ("elapsed_s", "n_seen") else (n_worlds, self.nominal.kp.size) for name in names]
+        return {name: np.zeros(shape) for name, shape in zip(names, shapes, strict=True)}
 
     def update(self, state: ControllerState, measurement: Measurement, dt_s: float) -> FloatArray:
         """Judge the joints' motion in the last ``dt_s`` [s]; return the estimate (W, J) and advance ``state``.
 
         After it, the caller gives its next command to ``command_given``.
         """
-        ended = self.intervals.advance(state, measurement, dt_s)
-        if ended.due.any():
-            self._correlate(state, ended)
-            self._judge(state, ended)
+        ended = self._end_intervals(state, measurement, dt_s)
+        if ended.asked.size:
+            judged = {name: state[name][ended.worlds] for name in _JUDGED}
+            self._correlate(judged, ended)
+            self._judge(judged, ended)
+            for name, values in judged.items():
+                state[name][ended.worlds] = values
         return state["kind"]
 
     def command_given(self, state: ControllerState, reference: FloatArray) -> None:
         """Note the joint references (W, J) [rad] that were sent after ``update``."""
         state["reference"][:] = reference
 
+    def _end_intervals(self, state: ControllerState, measurement: Measurement, dt_s: float) -> Interval:
+        """Take the measurement after ``dt_s`` [s] into ``state``; begin anew where an interval ends, and say so."""
+        angle, first = measurement.joint_angle, state["n_seen"] == 0.0
+        self.nominal.advance(state["model_angle"], state["model_rate"], state["reference"], dt_s)
+        state["elapsed_s"] += dt_s
+        due = ~first & (state["elapsed_s"] >= self._length_s - 1e-9)
+        worlds, begin = (slice(None) if mask.all() else np.flatnonzero(mask) for mask in (due, due | first))
+        start = state["start"][worlds]
+        asked, done = state["model_angle"][worlds] - start, angle[worlds] - start
+        length_s = state["elapsed_s"][worlds][:, None]
+        length_s = (length_s[:1] if (length_s == length_s[:1]).all() else length_s).copy()
+        for name, values in (("start", angle), ("model_angle", angle), ("model_rate", measurement.joint_rate)):
+            state[name][begin] = values[begin]
+        state["elapsed_s"][begin] = 0.0
+        state["n_seen"] += 1.0
+        return Interval(worlds, asked, done, length_s)
+
     def _correlate(self, state: ControllerState, ended: Interval) -> None:
-        due, asked, done, length_s = ended
-        keep = np.exp(-length_s / self.config.memory_s)[:, None]
+        asked, done = ended.asked, ended.done
+        keep = np.exp(-ended.length_s / self.config.memory_s)
         for name, product in (("asked2", asked * asked), ("done2", done * done), ("product", asked * done)):
-            state[name][:] = np.where(due[:, None], keep * state[name] + product, state[name])
+            state[name] *= keep
+            state[name] += product
 
     def _judge(self, state: ControllerState, ended: Interval) -> None:
-        config, asked, done = self.config, ended.asked, ended.done
-        time_s = ended.length_s[:, None]
+        config, done, time_s = self.config, ended.done, ended.length_s
         noise2 = 2.0 * config.angle_noise_rad**2  # of a difference of two measurements
-        healthy = config.follow_spread * np.abs(asked) + self._floor * time_s
+        asked = np.abs(ended.asked)
+        healthy = config.follow_spread * asked + self._floor * time_s
         likely = {
-            "healthy": _log_normal(done - config.follow_share * asked, healthy * healthy + noise2),
+            "healthy": _log_normal(done - config.follow_share * ended.asked, healthy * healthy + noise2),
             "locked": _log_normal(done, (self._locked * time_s) ** 2 + noise2),
             "loose": _log_normal(done, (self._loose * time_s) ** 2 + noise2),
         }
         # Where no motion was asked for, healthy and locked look the same.
-        told = ended.due[:, None] & (config.follow_share * np.abs(asked) > 2.0 * np.sqrt(noise2) + self._floor * time_s)
-        bound = config.alarm / 3.0
-        failed = state["kind"] != HEALTHY
+        told = (config.follow_share * asked > 2.0 * np.sqrt(noise2) + self._floor * time_s).astype(np.float64)
+        failed = (state["kind"] != HEALTHY).astype(np.float64)
         for name in ("locked", "loose"):
-            gain = np.clip(likely[name] - likely["healthy"], -bound, bound)
-            ratio = state[f"{name}_ratio"]
-            ratio += np.where(told, gain, 0.0)
-            np.clip(ratio, 0.0, 2.0 * config.alarm, out=ratio)
-        gain = likely["healthy"] - np.maximum(likely["locked"], likely["loose"])
-        ratio = state["healthy_ratio"]
-        ratio += np.where(told & failed, np.clip(gain, -bound, bound), 0.0)
-        np.clip(ratio, 0.0, 2.0 * config.alarm, out=ratio)
-        self._name(state, failed)
+            self._add(state[f"{name}_ratio"], likely[name] - likely["healthy"], told)
+        self._add(
+            state["healthy_ratio"], likely["healthy"] - np.maximum(likely["locked"], likely["loose"]), told * failed
+        )
+        self._name({name: values.reshape(-1) for name, values in state.items()}, failed.reshape(-1) > 0.0)
+
+    def _add(self, ratio: FloatArray, gain: FloatArray, counts: FloatArray) -> None:
+        """Add a bounded gain to a likelihood ratio where it ``counts`` (1, else 0), in place."""
+        bound = self.config.alarm / 3.0
+        ratio += gain.clip(-bound, bound, out=gain) * counts
+        ratio.clip(0.0, 2.0 * self.config.alarm, out=ratio)
 
     def _name(self, state: ControllerState, failed: BoolArray) -> None:
-        """Set the estimate where a ratio passes the alarm: kind of failure, or recovered."""
+        """Set the estimate where a ratio passes the alarm: kind of failure, or recovered; all arrays are flat."""
         alarm = self.config.alarm
-        locked, loose = state["locked_ratio"], state["loose_ratio"]
-        spread = np.sqrt(state["asked2"] * state["done2"])
-        correlation = np.divide(state["product"], spread, out=np.zeros_like(spread), where=spread > 0.0)
+        locked, loose, healthy = (state[f"{name}_ratio"] for name in ("locked", "loose", "healthy"))
+        is_alarmed = np.maximum(locked, loose) >= alarm
+        well, alarmed = np.flatnonzero(failed & (healthy >= alarm) & ~is_alarmed), np.flatnonzero(is_alarmed)
+        spread = np.sqrt(state["asked2"][alarmed] * state["done2"][alarmed])
+        correlation = np.divide(state["product"][alarmed], spread, out=np.zeros_like(spread), where=spread > 0.0)
         kind = np.where(correlation > self.config.weak_correlation, WEAK, FREE)
-        kind = np.where(locked >= loose, LOCKED, kind)
-        alarmed = np.maximum(locked, loose) >= alarm
-        well = failed & (state["healthy_ratio"] >= alarm)
-        state["kind"][:] = np.where(alarmed, kind, np.where(well, HEALTHY, state["kind"]))
-        for name in ("locked_ratio", "loose_ratio", "healthy_ratio"):
-            state[name][well & ~alarmed] = 0.0
-        state["healthy_ratio"][~failed] = 0.0
+        state["kind"][alarmed] = np.where(locked[alarmed] >= loose[alarmed], LOCKED, kind)
+        state["kind"][well] = HEALTHY
+        locked[well], loose[well], healthy[well] = 0.0, 0.0, 0.0
+        healthy *= failed
 
 
-def _log_normal(deviation: FloatArray, variance: FloatArray | float) -> FloatArray:
+def _log_normal(deviation: FloatArray, variance: FloatArray) -> FloatArray:
     """Return the logarithm of a normal density, without its constant."""
-    return np.asarray(-0.5 * (deviation * deviation / variance + np.log(variance)), dtype=np.float64)
+    likely = deviation * deviation
+    likely /= variance
+    likely += np.log(variance)
+    likely *= -0.5
+    return likely
 
 
 def known_kind(kind: FloatArray, measurement: Measurement) -> FloatArray:

@@ -8,13 +8,8 @@ each integrated exactly over a time in which the reference stands still.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
-from snake_gym.controllers.base import ControllerState
-from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 _TERMS = 24
@@ -49,52 +44,6 @@ class NominalJoints:
         else:
             reach = self._fastest * dt_s
             angle += np.clip(-np.expm1(-self._stiffness * dt_s) * error, -reach, reach)
-
-
-class Interval(NamedTuple):
-    """Intervals that may have ended with a measurement."""
-
-    due: NDArray[np.bool_]
-    """Worlds (W,) in which one has; the others' numbers below tell nothing."""
-    asked: FloatArray
-    """Motion (W, J) [rad] that nominal joints would have made."""
-    done: FloatArray
-    """Motion (W, J) [rad] that was made."""
-    length_s: FloatArray
-    """(W,)"""
-
-
-class JointIntervals:
-    """Intervals, of at least ``length_s``, over which the joints' motion is compared with that of nominal ones.
-
-    State, (W, J) each: ``start`` the angle at the interval's begin, ``model_angle`` and ``model_rate`` of the nominal
-    joint that started there, the last ``reference``; ``elapsed_s`` of the interval and ``n_seen`` measurements, (W,).
-    """
-
-    def __init__(self, nominal: NominalJoints, length_s: float) -> None:
-        self.nominal, self.length_s = nominal, length_s
-
-    def initial_state(self, n_worlds: int) -> ControllerState:
-        """Return the state with nothing seen."""
-        shape = (n_worlds, self.nominal.kp.size)
-        state = {name: np.zeros(shape) for name in ("start", "model_angle", "model_rate", "reference")}
-        return {**state, "elapsed_s": np.zeros(n_worlds), "n_seen": np.zeros(n_worlds)}
-
-    def advance(self, state: ControllerState, measurement: Measurement, dt_s: float) -> Interval:
-        """Take the measurement after ``dt_s`` [s] into ``state``; begin anew where an interval ends, and say so."""
-        angle, first = measurement.joint_angle, state["n_seen"] == 0.0
-        self.nominal.advance(state["model_angle"], state["model_rate"], state["reference"], dt_s)
-        state["elapsed_s"] += dt_s
-        due = ~first & (state["elapsed_s"] >= self.length_s - 1e-9)
-        asked, done = state["model_angle"] - state["start"], angle - state["start"]
-        ended = Interval(due, asked, done, np.where(due, state["elapsed_s"], 0.0))
-        begin = due | first
-        for name in ("start", "model_angle"):
-            state[name][begin] = angle[begin]
-        state["model_rate"][begin] = measurement.joint_rate[begin]
-        state["elapsed_s"][begin] = 0.0
-        state["n_seen"] += 1.0
-        return ended
 
 
 def _oscillator_response(kp: FloatArray, kd: FloatArray, dt_s: float) -> FloatArray:

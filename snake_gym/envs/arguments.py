@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, apply_keywords
 from snake_gym.config.errors import show
-from snake_gym.plugins import load_plugins
+from snake_gym.plugins import are_finite, load_plugins
 from snake_gym.registry import find_task
 from snake_gym.robot.spec import FloatArray
 from snake_gym.tasks.task import EnvConfig
@@ -54,10 +54,10 @@ def check_action(action: Any, shape: tuple[int, ...]) -> FloatArray:
     if values.shape != shape:
         what = " (worlds, actions)" if len(shape) == 2 else ""
         raise ValueError(f"action has shape {values.shape}; expected {shape}{what}")
-    if not np.isfinite(values).all():
+    if not are_finite(values):
         place = tuple(np.argwhere(~np.isfinite(values))[0].tolist())
         raise ValueError(f"action{list(place)} is {values[place]}; expected a finite number in [-1, 1]")
-    return np.clip(values, -1.0, 1.0)
+    return values.clip(-1.0, 1.0)
 
 
 def check_seed(seed: Any, largest: int = LARGEST_SEED, where: str = "seed") -> int:

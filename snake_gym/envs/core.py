@@ -23,14 +23,14 @@ from snake_gym.envs.saved_state import write_state
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observer import Observer
 from snake_gym.physics.faults import HEALTHY
-from snake_gym.plugins import check_numbers
+from snake_gym.plugins import are_finite, check_numbers
 from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.faults import JointFault, break_joint, draw_faults, end_faults
 from snake_gym.simulation.randomisation import DrawnQuantities
-from snake_gym.simulation.streams import RandomStreams
+from snake_gym.simulation.streams import RandomStreams, begin_streams
 from snake_gym.tasks.costs import Costs
 from snake_gym.tasks.privileged import PrivilegedLayout, Truth
 from snake_gym.tasks.task import EnvConfig, NewEpisodes, Step, Task, begin_episodes, check_kept, unkept
@@ -42,8 +42,6 @@ _FOLDED_M = 0.01
 """Overlap of two links [m] beyond which a robot counts as folded."""
 N_STAGGER_GROUPS = 32
 """Groups of worlds whose first episodes end at different times."""
-_FIRST_AGAIN = ("action", "step_count", "folded_steps", "terminated", "truncated")
-"""Arrays that begin each episode as they were when the env was made."""
 
 POLICY, PRIVILEGED = "policy", "privileged"
 """Parts of observations where ``observation.privileged`` names any columns."""
@@ -52,9 +50,14 @@ Observations = Any
 StepResult = tuple[Observations, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
 
-def pick(obs: Observations, rows: Any) -> Observations:
-    """Return the rows of observations, in each of their parts."""
-    return {part: values[rows] for part, values in obs.items()} if isinstance(obs, dict) else obs[rows]
+def pick(arrays: Any, rows: Any) -> Any:
+    """Return the rows of an array, or of each array in a dict or tuple; None stays."""
+    if isinstance(arrays, dict):
+        return {name: pick(values, rows) for name, values in arrays.items()}
+    if isinstance(arrays, tuple):
+        picked = [pick(values, rows) for values in arrays]
+        return type(arrays)(*picked) if hasattr(arrays, "_fields") else picked
+    return None if arrays is None else arrays[rows]
 
 
 class SnakeCore:
@@ -113,6 +116,8 @@ class SnakeCore:
         self.privileged = self._privileged_layout()
         """Truth in observations, for critics; None: there is none."""
         self._at_first = self.get_state()
+        self.lean_infos = False
+        """Whether a step gives the infos of speed and weighted reward terms alone."""
 
     def _privileged_layout(self) -> PrivilegedLayout | None:
         names, faults = self.config.observation.privileged, self.config.faults
@@ -207,27 +212,32 @@ class SnakeCore:
     # --- episodes ----------------------------------------------------------------------------------------------------
 
     def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> Observations:
-        """Begin a new episode in the worlds of ``mask`` (W,) and return observations of all worlds (W, D).
+        """Begin new episodes in the worlds of ``mask`` (W,), see ``begin``; return all worlds' observations (W, D)."""
+        self.begin(self.task.rows if mask is None else np.flatnonzero(mask), seeds)
+        return self.observe()
 
-        ``seeds`` (M,) are those of the masked worlds, whose episodes then count from 0 again; NO_SEED (or None for
-        all) continues with the next episode of the present seed.
+    def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.int64] | None = None) -> None:
+        """Begin a new episode in the worlds ``rows`` (M,).
+
+        ``seeds`` (M,) are those of the worlds, whose episodes then count from 0 again; NO_SEED (or None for all)
+        continues with the next episode of the present seed.
         """
-        rows = np.arange(self.n_worlds) if mask is None else np.flatnonzero(mask)
         self.episode[rows] += 1
         if seeds is not None:
             seeded = rows[seeds != NO_SEED]
             self.seeds[seeded] = seeds[seeds != NO_SEED]
             self.episode[seeded] = 0
-        for streams in self.streams.values():
-            streams.begin(self.seeds[rows], self.episode[rows], rows)
+        begin_streams(self.streams.values(), self.seeds[rows], self.episode[rows], rows)
         if self.randomisation is not None:
             self.randomisation.begin(self.seeds[rows], self.episode[rows], rows)
-        self._present_difficulty[rows] = self.difficulty[rows]
-        for share in np.unique(self.difficulty[rows]).tolist():
-            self._begin(rows[self.difficulty[rows] == share], self._config_at(share))
-        for name, values in self._own_arrays().items():
-            if name in _FIRST_AGAIN or name.startswith(("decoder/", "term/")):
-                values[rows] = self._at_first[name][rows]
+        difficulty = self._present_difficulty[rows] = self.difficulty[rows]
+        for share in sorted(set(difficulty.tolist())):
+            self._lay_out(rows[difficulty == share], self._config_at(share))
+        for values in (self.action, self.step_count, self.folded_steps, *self.terms.values()):
+            values[rows] = 0
+        for name, values in self.decoder_state.items():
+            values[rows] = self._at_first[f"decoder/{name}"][rows]
+        self.terminated[rows], self.truncated[rows] = False, False
         self.step_limit[rows], self.live[rows] = self.n_steps, True
         if self.costs is not None:
             self.costs.begin(rows)
@@ -238,9 +248,8 @@ class SnakeCore:
         self.reference[rows] = sample.joint_angle
         self.observer.begin(self.measurement, rows)
         self.task.update_goal(tracked_point(self.spec, sample, self.task.tracked_point), rows)
-        return self.observe()
 
-    def _begin(self, rows: NDArray[np.int64], config: EnvConfig) -> None:
+    def _lay_out(self, rows: NDArray[np.int64], config: EnvConfig) -> None:
         """Begin the episodes of worlds with the same difficulty and its settings: sensors, task, robots and faults."""
         start, task = config.start, self.task
         self.sensors.begin(self.seeds[rows], self.episode[rows], rows, config.sensors.encoder_faults)
@@ -290,7 +299,7 @@ class SnakeCore:
         # 6. Observation. 7., final observations and masked resets, is for the vector env
         self.observer.advance(self.measurement)
         self.task.update_goal(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
-        return self.observe(), reward, self.terminated.copy(), self.truncated.copy(), self.infos()
+        return self.observe(), reward, self.terminated.copy(), self.truncated.copy(), self.infos(self.lean_infos)
 
     def _evaluate(self, step: Step) -> BoolArray:
         """Work out reward terms and costs of a step, and return the complete worlds (W,).
@@ -315,7 +324,7 @@ class SnakeCore:
     def _check_finite(self) -> None:
         """Raise FloatingPointError if a world's motion is no longer finite."""
         motion = self.robot.motion()
-        if not all(np.isfinite(values).all() for values in motion):
+        if not all(are_finite(values) for values in motion):
             lost = [~np.isfinite(values).all(axis=1) for values in motion]
             world = int(np.flatnonzero(np.logical_or.reduce(lost))[0])
             raise FloatingPointError(
@@ -323,8 +332,11 @@ class SnakeCore:
                 f"robot.sim_dt_s than {self.spec.step_s:g}, or softer servos and contacts, may help"
             )
 
-    def observe(self) -> Observations:
-        """Return observations (W, D) of the present measurement, a fresh array, or such arrays by part."""
+    def observe(self, rows: NDArray[np.int64] | None = None) -> Observations:
+        """Return observations of the present measurement, a fresh array (W, D), or such arrays by part.
+
+        ``rows``: those of these M worlds alone (M, D).
+        """
         self.goal = self.task.goal()
         phase = self.decoder.phase(self.decoder_state) if self.decoder.has_phase else None
         signals = {**self.task.signals(), **self.decoder.signals(self.decoder_state)}
@@ -332,19 +344,27 @@ class SnakeCore:
             for name, values in signals.items():
                 check_numbers(values, (self.n_worlds, *np.shape(values)[1:]), f"the task's signal {name}")
         remaining = 1.0 - self.step_count / self.step_limit if "remaining_time" in self.layout.fields else None
-        obs = self.observer.look(self.measurement, self.goal, self.reference, self.action, phase, signals, remaining)
+        seen = (self.measurement, self.goal, self.reference, self.action, phase, signals, remaining)
+        if rows is not None:
+            seen = pick(seen, rows)
+        obs = self.observer.look(*seen, slice(None) if rows is None else rows)
         if self.privileged is None:
             return obs
-        return {POLICY: obs, PRIVILEGED: self.privileged.build(self.measurement)}
+        truth = self.privileged.build(self.measurement)
+        return {POLICY: obs, PRIVILEGED: truth if rows is None else truth[rows]}
 
-    def infos(self) -> dict[str, Any]:
-        """Return the infos on each world's episode so far; fresh arrays (W,)."""
+    def infos(self, lean: bool = False) -> dict[str, Any]:
+        """Return infos on each world's episode so far, fresh arrays (W,); ``lean``: speed and weighted terms alone."""
         state = self.robot.state
+        speed_m_s = np.hypot(state.centre_vel[:, 0], state.centre_vel[:, 1])
+        if lean:
+            weighted = {"reward/" + name: self.weights[name] * term for name, term in self.terms.items()}
+            return {"speed_m_s": speed_m_s, **weighted}
         failing = (self.robot.faults.kind != HEALTHY) | (self.robot.second_faults.kind != HEALTHY)
         infos: dict[str, Any] = {
             **_copies(self.task.record),
             "energy_j": state.work_j.copy(),
-            "speed_m_s": np.hypot(state.centre_vel[:, 0], state.centre_vel[:, 1]),
+            "speed_m_s": speed_m_s,
             "n_failed_joints": self.robot.failed_now().sum(axis=1),
             "n_faults": failing.sum(axis=1),
             "episode_time_s": state.time_s.copy(),

@@ -49,6 +49,7 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
     SAME_STEP (the ending step returns the next episode's first observation and infos, whose reward terms are 0; the
     reward and flags are the end's, and ``final_obs`` and ``final_info`` hold its observation and infos), DISABLED
     (ended worlds stand still until ``reset(options={"reset_mask": ...})``; sensors go on, and actions are noted).
+    With ``lean_infos`` a step gives ``speed_m_s`` and ``reward/<term>`` alone; ``final_info`` has all.
 
     Args:
         env_id: registered name of the task.
@@ -58,6 +59,7 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
         config: settings as an object or mapping; further keyword arguments are settings too, laid over it.
         max_episode_steps: control steps until truncation, if sooner than ``time_limit_s``; ``make_vec`` passes it.
         plugin: see ``SnakeEnv``.
+        lean_infos: leave out infos that cost time.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
@@ -75,6 +77,7 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
         config: EnvConfig | Mapping[str, Any] | None = None,
         max_episode_steps: int | None = None,
         plugin: str | Sequence[str] | None = None,
+        lean_infos: bool = False,
         **settings: Any,
     ) -> None:
         if not isinstance(num_envs, (int, np.integer)) or isinstance(num_envs, bool) or not 1 <= num_envs <= MAX_ENVS:
@@ -86,6 +89,7 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
             if not isinstance(max_episode_steps, int) or max_episode_steps < 1:
                 raise ConfigError(f"max_episode_steps is {show(max_episode_steps)}; expected an integer of at least 1")
             self.core.limit_steps(min(max_episode_steps, self.core.n_steps))
+        self.core.lean_infos = lean_infos
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.autoreset_mode = _as_mode(autoreset_mode)
@@ -118,26 +122,33 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
         self, actions: NDArray[Any]
     ) -> tuple[Observations, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Advance one control step; see ``SnakeCore.step``, and the class for ends and resets."""
-        if (self.core.episode < 0).any():
+        if not self.core.have_begun:
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")
-        ended = self.core.terminated | self.core.truncated
-        reset_first = ended if self.autoreset_mode is AutoresetMode.NEXT_STEP and ended.any() else None
-        obs, reward, terminated, truncated, infos = self.core.step(actions)
-        if reset_first is not None:
-            obs = self.core.reset(None, reset_first)
-            terminated &= ~reset_first
-            truncated &= ~reset_first
-            infos = self.core.infos()
+        core, mode = self.core, self.autoreset_mode
+        before = np.flatnonzero(core.terminated | core.truncated)
+        obs, reward, terminated, truncated, infos = core.step(actions)
+        if mode is AutoresetMode.NEXT_STEP and before.size:
+            terminated[before], truncated[before] = False, False
+            infos = self._begin(before, obs)
         ended = terminated | truncated
-        if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
-            infos_at_end = infos
+        if mode is AutoresetMode.SAME_STEP and ended.any():
+            infos_at_end = core.infos() if core.lean_infos else infos
+            worlds = np.flatnonzero(ended)
             final_obs = np.full(self.num_envs, None, dtype=object)
-            for world in np.flatnonzero(ended):
-                final_obs[world] = pick(obs, world)
-            obs = self.core.reset(None, ended)
-            infos = self.core.infos()
+            last = pick(obs, worlds)
+            for row, world in enumerate(worlds):
+                final_obs[world] = pick(last, row)
+            infos = self._begin(worlds, obs)
             infos |= {"final_obs": final_obs, "_final_obs": ended, "final_info": infos_at_end, "_final_info": ended}
         return obs, reward, terminated, truncated, infos
+
+    def _begin(self, worlds: NDArray[np.int64], obs: Observations) -> dict[str, Any]:
+        """Begin new episodes in ``worlds``, write their first observations to ``obs``, and return the infos then."""
+        self.core.begin(worlds)
+        new = self.core.observe(worlds)
+        for all_rows, rows in zip(obs.values(), new.values(), strict=True) if isinstance(obs, dict) else [(obs, new)]:
+            all_rows[worlds] = rows
+        return self.core.infos(self.core.lean_infos)
 
     def set_difficulty(self, difficulty: Any) -> None:
         """Let each world's next episode have this share, in [0, 1], of what makes it hard: a number, or one for each

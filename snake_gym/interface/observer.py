@@ -57,7 +57,7 @@ class BodyMotion:
         self.unseen[valid] = 1
 
     def _place(self, measurement: Measurement) -> FloatArray:
-        return np.column_stack([tracked_point(self._spec, measurement, "centre"), mean_angle(measurement)])
+        return np.array([*tracked_point(self._spec, measurement, "centre").T, mean_angle(measurement)]).T
 
 
 class Observer:
@@ -97,17 +97,20 @@ class Observer:
         phase: FloatArray | None,
         signals: Mapping[str, FloatArray] | None = None,
         remaining: FloatArray | None = None,
+        rows: Any = slice(None),
     ) -> NDArray[np.float32]:
-        """Return observations (W, D), a fresh array; arguments as in ``Seen``."""
-        layout, velocity = self.layout, None if self.motion is None else self.motion.velocity
+        """Return observations (M, D) of the M worlds ``rows``, a fresh array; arguments of these are as in ``Seen``."""
+        layout, velocity = self.layout, None if self.motion is None else self.motion.velocity[rows]
         to_target = goal.target_xy_w - tracked_point(layout.spec, measurement, layout.point)
         seen = (measurement, goal, to_target, reference, last_action, phase, signals or {}, remaining, velocity)
         obs = layout.build(Seen(layout, *seen))
         if self.history is None:
             return obs
-        self.history[self._fresh] = obs[self._fresh][:, None]
-        self.history[:, 0] = obs
-        return self.history.reshape(len(obs), -1).copy()
+        history, fresh = self.history[rows], self._fresh[rows]
+        history[fresh] = obs[fresh][:, None]
+        history[:, 0] = obs
+        self.history[rows] = history
+        return history.reshape(len(obs), -1).copy()
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything that later observations depend on, by name: the arrays themselves."""

@@ -81,8 +81,7 @@ def write_world(arrays: Obstacles, world: int, features: FloatArray, reach_m: fl
         arrays.n_cells[world], arrays.cell_m, float(reach_m), features,
     )  # fmt: skip
     if full:
-        what = "cells" if full == 1 else "items"
-        size = arrays.cell_start.shape[1] - 1 if full == 1 else arrays.cell_item.shape[1]
+        what, size = ("cells", arrays.cell_start.shape[1] - 1) if full == 1 else ("items", arrays.cell_item.shape[1])
         raise ConfigError(f"the features of world {world} need more than {size} grid {what}; too tight bounds")
 
 
@@ -159,8 +158,8 @@ def _lay_out(features, origin, n_cells, cell, reach, room):  # type: ignore[no-u
 
 
 @cached_njit()
-def _visit(row, i, origin, n_cells, cell, reach, cell_start, cell_item, fill):  # type: ignore[no-untyped-def]
-    """Count feature i in every cell that lists it (cell_start one to the right), or with ``fill`` write it there."""
+def _visit(row, i, origin, n_cells, cell, reach, listed, n):  # type: ignore[no-untyped-def]
+    """Write the cells that list feature i, and i, from row n on as far as there is room; return the row after them."""
     sx, sy, ax, ay, length, radius = row
     far = reach + radius
     n_x, n_y = n_cells
@@ -179,12 +178,10 @@ def _visit(row, i, origin, n_cells, cell, reach, cell_start, cell_item, fill):  
             y0 = origin[1] + iy * cell
             # slightly more than reach, so that rounding cannot hide a feature
             if _rectangle_gap2(sx, sy, ax, ay, length, x0, y0, x0 + cell, y0 + cell) <= far * far * (1.0 + 1e-9):
-                c = ix * n_y + iy
-                if fill:
-                    cell_item[cell_start[c]] = i
-                    cell_start[c] += 1
-                else:
-                    cell_start[c + 1] += 1
+                if n < len(listed):
+                    listed[n, 0], listed[n, 1] = ix * n_y + iy, i
+                n += 1
+    return n
 
 
 @cached_njit()
@@ -198,17 +195,21 @@ def _write(feature, cell_start, cell_item, origin, n_cells, cell, reach, feature
         return 0
     if not _lay_out(features, origin, n_cells, cell, reach, cell_start.size - 1):
         return 1
-    total = n_cells[0] * n_cells[1]
-    cell_start[: total + 1] = 0
+    total, n = n_cells[0] * n_cells[1], 0
+    listed = np.empty((cell_item.size, 2), np.int64)
     for i in range(k):
-        _visit(features[i], i, origin, n_cells, cell, reach, cell_start, cell_item, False)
-    for c in range(total):
-        cell_start[c + 1] += cell_start[c]
-    if cell_start[total] > cell_item.size:
+        n = _visit(features[i], i, origin, n_cells, cell, reach, listed, n)
+    if n > cell_item.size:
         n_cells[:] = 0
         return 2
-    for i in range(k):
-        _visit(features[i], i, origin, n_cells, cell, reach, cell_start, cell_item, True)
+    cell_start[: total + 1] = 0
+    for c in listed[:n, 0]:
+        cell_start[c + 1] += 1
+    for c in range(total):
+        cell_start[c + 1] += cell_start[c]
+    for c, i in listed[:n]:
+        cell_item[cell_start[c]] = i
+        cell_start[c] += 1
     for c in range(total, 0, -1):  # filling has moved every start to the next cell's
         cell_start[c] = cell_start[c - 1]
     cell_start[0] = 0

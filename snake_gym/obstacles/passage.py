@@ -183,11 +183,10 @@ def _edge_is_free(space, features, radius, a, b, ax, ay, bx, by, exact):  # type
     """Return True if the disc can go from node a to its neighbour b; not ``exact``: test nearest features only."""
     if exact:
         return _is_free(ax, ay, bx, by, features, radius)
-    for node in (a, b):
-        i = space.nearest[node]
-        if i >= 0 and segment_gap(ax, ay, bx, by, features[i]) < radius - _SLACK:
-            return False
-    return True
+    i, j = space.nearest[a], space.nearest[b]
+    if i >= 0 and segment_gap(ax, ay, bx, by, features[i]) < radius - _SLACK:
+        return False
+    return j < 0 or j == i or segment_gap(ax, ay, bx, by, features[j]) >= radius - _SLACK
 
 
 @cached_njit()

@@ -90,17 +90,15 @@ class Routes:
         """Arc length at the begin of each piece (W, R - 1) [m]."""
         self.length_m: FloatArray = np.zeros(n_worlds)
         """Whole length (W,) [m]."""
-        self._rows = np.arange(n_worlds)
 
     def restored(self, rows: Any = slice(None)) -> None:
         """Compute lengths and directions anew from the points of worlds ``rows``."""
-        step = np.diff(self.xy[rows], axis=1)
-        length = np.hypot(step[..., 0], step[..., 1])
-        end = np.cumsum(length, axis=1)
-        self._piece[rows, :, :2] = self.xy[rows, :-1]
-        self._piece[rows, :, 2:4] = step / np.where(length > 0.0, length, 1.0)[..., None]
-        self._piece[rows, :, 4] = length
-        self._begin[rows] = end - length
+        xy = self.xy[rows]
+        step = xy[:, 1:] - xy[:, :-1]
+        length = np.hypot(step[..., 0], step[..., 1])[..., None]
+        end = np.cumsum(length[..., 0], axis=1)
+        self._piece[rows] = np.concatenate([xy[:, :-1], step / np.where(length > 0.0, length, 1.0), length], axis=2)
+        self._begin[rows] = end - length[..., 0]
         self.length_m[rows] = end[:, -1]
 
     def nearest(
@@ -131,10 +129,19 @@ class Routes:
 
     def _find(self, arc_m: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
         """Return the pieces (M, 5) at arc lengths (M,) [m], and the arc lengths from their starts."""
-        worlds = self._rows[rows]
-        arc = np.clip(arc_m, 0.0, self.length_m[worlds])
-        at = np.maximum((self._begin[rows] <= arc[:, None]).sum(axis=1) - 1, 0)
-        return self._piece[worlds, at], arc - self._begin[worlds, at]
+        begin, arc = self._begin[rows], np.clip(arc_m, 0.0, self.length_m[rows])
+        at = np.arange(arc.size), _find_pieces(begin, arc)
+        return self._piece[rows][at], arc - begin[at]
+
+
+@cached_njit(nogil=True)
+def _find_pieces(begin, arc):  # type: ignore[no-untyped-def]
+    """Return the last piece (M,) of each route that begins at or before the arc length."""
+    at = np.zeros(arc.size, np.int64)
+    for w in range(arc.size):
+        for i in range(1, begin.shape[1]):
+            at[w] += begin[w, i] <= arc[w]
+    return at
 
 
 @cached_njit(nogil=True)

@@ -61,14 +61,6 @@ def _meet_segment(x, y, ax, ay, length, radius, dx, dy):  # type: ignore[no-unty
     return _meet_disc(x + shift * ax, y + shift * ay, radius, dx, dy)
 
 
-@cached_njit()
-def _gap2(x, y, ax, ay, length):  # type: ignore[no-untyped-def]
-    """Return the squared distance from the ray's start to a segment that starts at (x, y) relative to it."""
-    along = min(max(-(x * ax + y * ay), 0.0), length)
-    x, y = x + along * ax, y + along * ay
-    return x * x + y * y
-
-
 @cached_njit(nogil=True)
 def _cast(feature, origin_xy, heading, cos_offset, sin_offset, max_range, reach):  # type: ignore[no-untyped-def]
     n_beams = cos_offset.size
@@ -81,7 +73,8 @@ def _cast(feature, origin_xy, heading, cos_offset, sin_offset, max_range, reach)
         for i in range(feature.shape[1]):
             x, y = feature[w, i, 0] - origin_xy[w, 0], feature[w, i, 1] - origin_xy[w, 1]
             ax, ay, length, radius = feature[w, i, 2], feature[w, i, 3], feature[w, i, 4], feature[w, i, 5]
-            gap2 = _gap2(x, y, ax, ay, length)
+            along = min(max(-(x * ax + y * ay), 0.0), length)
+            gap2 = (x + along * ax) * (x + along * ax) + (y + along * ay) * (y + along * ay)
             if gap2 >= (max_range + radius) ** 2:
                 continue
             if gap2 < radius * radius:

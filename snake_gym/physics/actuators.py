@@ -41,13 +41,13 @@ from snake_gym.physics.lanes import (
     PAST_ONSET, RECORD, REF, REF_NOW, REL, RIGID, SHIFT, SIGMA, SLIP, SLIP_RATE, SLOWED, SQUARE, STOP, STRENGTH, S_MAX,
     T0, THETA, T_MAX, VOLT, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 
 ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 NEARLY = 0.1
 """Largest miss of a chord, as a share of the torque limit, at which the limit replaces it."""
-ROUNDING = 1e-9
-"""Share of a limit, or angle [rad], that counts for nothing."""
+ROUNDING = (1e-9, 1e-5)
+"""Share of a limit, or angle [rad], that counts for nothing, in float64 and float32."""
 SLIP_RAD_S = 0.2
 """Speed at which a horn slips on its shaft."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
@@ -61,7 +61,7 @@ def engage_joints(s, n, kind, step, dt, n_slots):  # type: ignore[no-untyped-def
     """
     for i in range(1, n):
         a = i * RECORD
-        one, zero = splat(1.0), splat(0.0)
+        one, zero = splat(s, 1.0), splat(s, 0.0)
         strength, slowed, shift, late, slipped = one, one, zero, zero, zero
         locked, free = zero > 0.0, zero > 0.0
         for slot in range(n_slots):
@@ -77,25 +77,25 @@ def engage_joints(s, n, kind, step, dt, n_slots):  # type: ignore[no-untyped-def
             shift = shift + select(fault == OFFSET, load(s, f + F_OFFSET), zero)
             slipped = slipped + select(fault == SLIPPED, load(s, f + F_OFFSET), zero)
         strength = select(locked | free, zero, strength)
-        driven = splat(1.0 if kind == ACCELERATION else 0.0)
-        store(s, a + RIGID, select(locked, splat(1.0), select(free, splat(0.0), driven)))
+        driven = splat(s, 1.0 if kind == ACCELERATION else 0.0)
+        store(s, a + RIGID, select(locked, 1.0, select(free, 0.0, driven)))
         store(s, a + PAST_ONSET, late * (load(s, a + OMEGA) - load(s, a + RECORD + OMEGA)))
-        store(s, a + AT_STOP, select(locked, splat(0.0), load(s, a + AT_STOP)))
-        store(s, a + LIMIT, select(strength > 0.0, strength * load(s, a + T_MAX), splat(math.inf)))
+        store(s, a + AT_STOP, select(locked, 0.0, load(s, a + AT_STOP)))
+        store(s, a + LIMIT, select(strength > 0.0, strength * load(s, a + T_MAX), math.inf))
         store(s, a + STRENGTH, strength)
         store(s, a + SLOWED, slowed)
         store(s, a + FASTEST, slowed * load(s, a + S_MAX))
         slip, rate = load(s, a + SLIP), load(s, a + SLIP_RATE)
         left = select(strength > 0.0, slipped - slip, zero)
-        is_last = absolute(left) <= SLIP_RAD_S * dt
-        new_rate = select(is_last, left / dt, copy_sign(splat(SLIP_RAD_S), left))
+        is_last = abs(left) <= SLIP_RAD_S * dt
+        new_rate = select(is_last, left / dt, math.copysign(SLIP_RAD_S, left))
         slip = select(is_last & (strength > 0.0), slipped, slip + dt * new_rate)
         store(s, a + SLIP, slip)
         store(s, a + SLIP_RATE, new_rate)
         store(s, a + FF, load(s, a + FF) + load(s, a + KD) * (new_rate - rate))
         store(s, a + SHIFT, shift + slip)
         store(s, a + REF_NOW, load(s, a + REF) + load(s, a + SHIFT))
-        store(s, a + LOAD, select(free, load(s, a + C_FREE), splat(0.0)))
+        store(s, a + LOAD, select(free, load(s, a + C_FREE), 0.0))
 
 
 @kernel
@@ -105,14 +105,14 @@ def lock_joints(s, n):  # type: ignore[no-untyped-def]
     for i in range(1, n):
         a = i * RECORD
         back = load(s, a + PAST_ONSET)
-        store(s, a + B, select(absolute(back) > 0.0, -back / h, load(s, a + B)))
-        store(s, a + PAST_ONSET, splat(0.0))
+        store(s, a + B, select(abs(back) > 0.0, -back / h, load(s, a + B)))
+        store(s, a + PAST_ONSET, 0.0)
 
 
 @kernel
 def clamp(x, limit):  # type: ignore[no-untyped-def]
     """Return x, held between -limit and limit."""
-    return smaller(larger(x, -limit), limit)
+    return min(max(x, -limit), limit)
 
 
 @kernel
@@ -133,24 +133,24 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
             rate = load(s, a + BASE_W) - load(s, b + BASE_W)
             u = load(s, a + FF) + kp * error
             # A locked joint (push = 0) holds still; without this line it would keep its rate.
-            held = select(push == 0.0, splat(0.0), rate)
+            held = select(push == 0.0, 0.0, rate)
             rate = (held + h * push * u) / (1.0 + h * push * (kd + h * kp))
             # The joint turns no further than its stop; one that is beyond it turns no further out.
             angle = load(s, a + BASE) - load(s, b + BASE)
             present, stop = load(s, a + THETA) - load(s, b + THETA), load(s, a + STOP)
-            lowest = (smaller(-stop, present) - angle) / h
-            highest = (larger(stop, present) - angle) / h
-            store(s, a + B, smaller(larger(rate, lowest), highest))
-            store(s, a + T0, splat(0.0))
+            lowest = (min(-stop, present) - angle) / h
+            highest = (max(stop, present) - angle) / h
+            store(s, a + B, min(max(rate, lowest), highest))
+            store(s, a + T0, 0.0)
         else:
             ahead = load(s, a + OMEGA) - load(s, b + OMEGA)
             ahead = ahead + sigma * (ahead - (load(s, a + OMEGA_P) - load(s, b + OMEGA_P)))
-            fastest = select(kd > 0.0, kd * load(s, a + FASTEST), splat(math.inf))
-            fast = absolute(kp * (error - h * ahead)) > fastest
-            drive = select(fast, copy_sign(fastest, error - h * ahead), kp * error)
+            fastest = select(kd > 0.0, kd * load(s, a + FASTEST), math.inf)
+            fast = abs(kp * (error - h * ahead)) > fastest
+            drive = select(fast, math.copysign(fastest, error - h * ahead), kp * error)
             store(s, a + K, load(s, a + K) + h * push * select(fast, kd, h * kp + kd))
             store(s, a + T0, h * push * (drive + load(s, a + FF)))
-            store(s, a + B, splat(0.0))
+            store(s, a + B, 0.0)
 
 
 @kernel
@@ -160,12 +160,12 @@ def begin_limits(s, n):  # type: ignore[no-untyped-def]
     for i in range(1, n):
         a = i * RECORD
         law_k, law_t0, at = load(s, a + K), load(s, a + T0), load(s, a + AT_LIMIT)
-        held = absolute(at) == 1.0
+        held = abs(at) == 1.0
         store(s, a + LAW_K, law_k)
         store(s, a + LAW_T0, law_t0)
-        store(s, a + AT_LIMIT, select(held, at, splat(0.0)))
-        store(s, a + T0, select(held, copy_sign(h * load(s, a + LIMIT), at), law_t0))
-        store(s, a + K, select(held, splat(0.0), law_k))
+        store(s, a + AT_LIMIT, select(held, at, 0.0))
+        store(s, a + T0, select(held, math.copysign(h * load(s, a + LIMIT), at), law_t0))
+        store(s, a + K, select(held, 0.0, law_k))
 
 
 @kernel
@@ -176,10 +176,10 @@ def put_limit(s, a, changes, at, torque, bound, line):  # type: ignore[no-untype
     """
     stall, slope = line
     law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
-    chord = bound / absolute(torque)
-    t0 = select(at == 0.0, law_t0, select(at == 1.0, copy_sign(stall, torque), law_t0 * chord))
+    chord = bound / abs(torque)
+    t0 = select(at == 0.0, law_t0, select(at == 1.0, math.copysign(stall, torque), law_t0 * chord))
     k = select(at == 0.0, law_k, select(at == 1.0, slope, law_k * chord))
-    store(s, a + AT_LIMIT, select(changes, copy_sign(at, torque), load(s, a + AT_LIMIT)))
+    store(s, a + AT_LIMIT, select(changes, math.copysign(at, torque), load(s, a + AT_LIMIT)))
     store(s, a + T0, select(changes, t0, load(s, a + T0)))
     store(s, a + K, select(changes, k, load(s, a + K)))
 
@@ -194,25 +194,26 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
     """
     h, plain = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + DESCENT) == 0.0
     first = n + 1
-    zero, half, one = splat(0.0), splat(0.5), splat(1.0)
-    busy = zero
+    busy = splat(s, 0.0)
     for i in range(n - 1, 0, -1):
         a = i * RECORD
         limit, rel, was = h * load(s, a + LIMIT), load(s, a + REL), load(s, a + AT_LIMIT)
         law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
         torque = law_t0 - law_k * rel
-        over = (absolute(torque) > limit) & (load(s, a + RIGID) == 0.0)
+        # At the limit, a float32 torque that is less by rounding is no reason to leave it again.
+        held = select(abs(was) == 1.0, by_precision(s, 1.0, 1.0 - ROUNDING[1]), 1.0)
+        over = (abs(torque) > held * limit) & (load(s, a + RIGID) == 0.0)
         given = load(s, a + T0) - load(s, a + K) * rel
-        excess = absolute(given) - limit
-        near = (absolute(was) == 0.5) & (absolute(excess) < NEARLY * limit) & (given * torque > 0.0)
+        excess = abs(given) - limit
+        near = (abs(was) == 0.5) & (abs(excess) < NEARLY * limit) & (given * torque > 0.0)
         # A law without a slope has no chord, and cannot go in circles.
-        at = select(over, select(near | (law_k == 0.0), one, half), zero)
-        wrong = absolute(was) < select(given * torque < 0.0, splat(2.0), one)
-        changes = ((over & wrong) | ((absolute(was) > 0.0) & (at == 0.0))) & plain
+        at = select(over, select(near | (law_k == 0.0), 1.0, 0.5), 0.0)
+        wrong = abs(was) < select(given * torque < 0.0, 2.0, 1.0)
+        changes = ((over & wrong) | ((abs(was) > 0.0) & (at == 0.0))) & plain
         if any_lane(changes):
             first = i
-            busy = select(changes, one, busy)
-            put_limit(s, a, changes, at, torque, limit, (limit, zero))
+            busy = select(changes, 1.0, busy)
+            put_limit(s, a, changes, at, torque, limit, (limit, splat(s, 0.0)))
     store(s, (n + 1) * RECORD + LAWS_CHANGE, busy)
     return first
 
@@ -226,14 +227,14 @@ def load_joints_explicit(s, n, kind):  # type: ignore[no-untyped-def]
         rate = load(s, a + OMEGA) - load(s, b + OMEGA)
         error = load(s, a + REF_NOW) - (load(s, a + THETA) - load(s, b + THETA))
         kd = load(s, a + KD)
-        fastest = select(kd > 0.0, kd * load(s, a + FASTEST), splat(math.inf))
+        fastest = select(kd > 0.0, kd * load(s, a + FASTEST), math.inf)
         u = load(s, a + STRENGTH) * (load(s, a + FF) + clamp(load(s, a + KP) * error, fastest) - kd * rate)
-        store(s, a + K, splat(0.0))
+        store(s, a + K, 0.0)
         if kind == ACCELERATION:
             store(s, a + B, u)
             store(s, a + T0, -load(s, a + LOAD) * rate)
         else:
-            store(s, a + B, splat(0.0))
+            store(s, a + B, 0.0)
             store(s, a + T0, clamp(u, load(s, a + LIMIT)) - load(s, a + LOAD) * rate)
 
 
@@ -248,19 +249,18 @@ def count_work(s, n, dt, length):  # type: ignore[no-untyped-def]
     """
     world = (n + 1) * RECORD
     h, smooth = load(s, world + H), load(s, world + BETA) > 0.0
-    one, zero = splat(1.0), splat(0.0)
-    per_h, span = one / h, select(smooth, splat(dt), splat(length))
-    kept = select(smooth, one - h / span, zero)
+    per_h, span = 1.0 / h, select(smooth, dt, length)
+    kept = select(smooth, 1.0 - h / span, 0.0)
     for i in range(1, n):
         a = i * RECORD
         torque, rate = per_h * load(s, a + MU), load(s, a + REL)
         torque_before, rate_before = load(s, a + MEAN_TORQUE), load(s, a + MEAN_RATE)
         mean_torque, mean_rate = torque + kept * (torque_before - torque), rate + kept * (rate_before - rate)
-        power, counted = mean_torque * mean_rate, zero
+        power, counted = mean_torque * mean_rate, splat(s, 0.0)
         if length < dt:
-            power = power + kept * (one - kept) * (torque_before - torque) * (rate_before - rate)
-            counted = select(smooth, (dt - length) * larger(torque_before * rate_before, zero), zero)
-        store(s, a + WORK, load(s, a + WORK) + span * larger(power, zero) - counted)
+            power = power + kept * (1.0 - kept) * (torque_before - torque) * (rate_before - rate)
+            counted = select(smooth, (dt - length) * max(torque_before * rate_before, 0.0), 0.0)
+        store(s, a + WORK, load(s, a + WORK) + span * max(power, 0.0) - counted)
         store(s, a + MEAN_TORQUE, mean_torque)
         store(s, a + MEAN_RATE, mean_rate)
 
@@ -272,9 +272,9 @@ def jammed_torque(s, n, i):  # type: ignore[no-untyped-def]
     kd, volt = load(s, a + KD), load(s, (n + 1) * RECORD + VOLT)
     error = load(s, a + REF_NOW) - (load(s, a + THETA) - load(s, a + RECORD + THETA))
     error = error - clamp(error, load(s, a + DEAD))
-    fastest = select(kd > 0.0, kd * volt * load(s, a + FASTEST), splat(math.inf))
+    fastest = select(kd > 0.0, kd * volt * load(s, a + FASTEST), math.inf)
     torque = clamp(clamp(load(s, a + KP) * error, fastest), volt * load(s, a + T_MAX))
-    return select((load(s, a + RIGID) > 0.0) & (load(s, a + STRENGTH) == 0.0), torque, splat(0.0))
+    return select((load(s, a + RIGID) > 0.0) & (load(s, a + STRENGTH) == 0.0), torque, 0.0)
 
 
 @kernel

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from snake_gym.physics.chain import locate_links, turn_links
 from snake_gym.physics.lanes import (
-    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NUMBER, PACE, POS_X, POS_Y,
-    RADIUS, RECORD, ROUND, SIN, SLOTS, START_X, START_Y, TRAVEL, USED, slot_of,
+    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, FROM_X, FROM_Y, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NUMBER, PACE,
+    POS_X, POS_Y, RADIUS, RECORD, ROUND, SIN, SLOTS, START_X, START_Y, TRAVEL, USED, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import (
-    LANES, any_lane, kernel, load,
-)  # fmt: skip
+from snake_gym.physics.simd import any_lane, kernel, load, n_lanes
 
 _NEVER_LOOKED = 1e9
 _LARGEST_TURN = 0.45
@@ -32,13 +32,12 @@ SPEEDING_UP = 1.5
 @kernel
 def forget_contacts(s, n, counts):  # type: ignore[no-untyped-def]
     """Empty all slots and make the grid due for a look-up."""
-    for k in range(LANES):
-        s[(n + 1) * RECORD + TRAVEL + k] = _NEVER_LOOKED
+    for k in range(n_lanes(s)):
+        s[(n + 1) * RECORD + TRAVEL, k] = _NEVER_LOOKED
         for i in range(1, n + 1):
             for j in range(SLOTS):
-                c = slot_of(n, i, j) + k
-                s[c + USED] = 0.0
-                s[c + IMPULSE] = 0.0
+                c = slot_of(n, i, j)
+                s[c + USED, k] = s[c + IMPULSE, k] = 0.0
     counts[:] = 0
 
 
@@ -61,21 +60,20 @@ def feature_distance(shape, x, y, cos, sin, half, end):  # type: ignore[no-untyp
 
 
 @kernel
-def read_feature(feature, w, number):  # type: ignore[no-untyped-def]
-    """Return the six numbers of a feature of world w."""
+def read_feature(feature, w, number, from_x, from_y):  # type: ignore[no-untyped-def]
+    """Return the six numbers of a feature of world w, its place counted from (from_x, from_y) [m]."""
     return (
-        feature[w, number, 0], feature[w, number, 1], feature[w, number, 2], feature[w, number, 3],
+        feature[w, number, 0] - from_x, feature[w, number, 1] - from_y, feature[w, number, 2], feature[w, number, 3],
         feature[w, number, 4], feature[w, number, 5],
     )  # fmt: skip
 
 
 @kernel
-def fill_slot(s, c, shape, number, end, gap, force):  # type: ignore[no-untyped-def]
-    """Write a feature into the slot and lane at offset ``c``."""
-    s[c + START_X], s[c + START_Y], s[c + AXIS_X], s[c + AXIS_Y], s[c + LENGTH], s[c + ROUND] = shape
-    s[c + NUMBER], s[c + END], s[c + GAP], s[c + BEFORE] = number, end, gap, gap
-    s[c + IMPULSE] = force
-    s[c + USED] = 1.0
+def fill_slot(s, c, k, shape, number, end, gap, force):  # type: ignore[no-untyped-def]
+    """Write a feature into lane k of the slot at ``c``."""
+    s[c + START_X, k], s[c + START_Y, k], s[c + AXIS_X, k], s[c + AXIS_Y, k], s[c + LENGTH, k], s[c + ROUND, k] = shape
+    s[c + NUMBER, k], s[c + END, k], s[c + GAP, k], s[c + BEFORE, k] = number, end, gap, gap
+    s[c + IMPULSE, k], s[c + USED, k] = force, 1.0
 
 
 @kernel
@@ -101,10 +99,10 @@ def find_cell(obstacles, w, x, y):  # type: ignore[no-untyped-def]
 def empty_slots(s, n, i, k, n_old, old):  # type: ignore[no-untyped-def]
     """Move feature, end and force of the first ``n_old`` slots of link i, lane k to ``old``; -1: no feature."""
     for j in range(n_old):
-        c = slot_of(n, i, j) + k
-        old[j, 0] = s[c + NUMBER] if s[c + USED] > 0.0 else -1.0
-        old[j, 1], old[j, 2] = s[c + END], s[c + IMPULSE]
-        s[c + USED] = 0.0
+        c = slot_of(n, i, j)
+        old[j, 0] = s[c + NUMBER, k] if s[c + USED, k] > 0.0 else -1.0
+        old[j, 1], old[j, 2] = s[c + END, k], s[c + IMPULSE, k]
+        s[c + USED, k] = 0.0
 
 
 @kernel
@@ -113,28 +111,29 @@ def collect_link(s, n, i, k, obstacles, w, n_old, old):  # type: ignore[no-untyp
 
     Return the gap [m] up to which no feature is left out.
     """
-    a = i * RECORD + k
+    a = i * RECORD
     nearest_left_out = obstacles.skin_m
-    x, y = s[a + POS_X], s[a + POS_Y]
+    x, y = s[a + POS_X, k], s[a + POS_Y, k]
+    from_x, from_y = np.float64(s[(n + 1) * RECORD + FROM_X, k]), np.float64(s[(n + 1) * RECORD + FROM_Y, k])
     empty_slots(s, n, i, k, n_old, old)
-    cell = find_cell(obstacles, w, x, y)
+    cell = find_cell(obstacles, w, x + from_x, y + from_y)
     if cell < 0:
         return nearest_left_out
     count = 0
     for item in range(obstacles.cell_start[w, cell], obstacles.cell_start[w, cell + 1]):
         number = obstacles.cell_item[w, item]
-        shape = read_feature(obstacles.feature, w, number)
+        shape = read_feature(obstacles.feature, w, number, from_x, from_y)
         # A joint belongs to the link behind it, unless that is thinner.
-        for side in range(2 if shape[4] > 0.0 and (i == 1 or s[a + RADIUS] > s[a - RECORD + RADIUS]) else 1):
+        for side in range(2 if shape[4] > 0.0 and (i == 1 or s[a + RADIUS, k] > s[a - RECORD + RADIUS, k]) else 1):
             end = 1.0 - 2.0 * side
-            distance = feature_distance(shape, x, y, s[a + COS], s[a + SIN], s[a + HALF], end)
-            gap = distance - s[a + RADIUS] - shape[5]
+            distance = feature_distance(shape, x, y, s[a + COS, k], s[a + SIN, k], s[a + HALF, k], end)
+            gap = distance - s[a + RADIUS, k] - shape[5]
             if gap < obstacles.skin_m:
                 slot, left_out = count, obstacles.skin_m
                 if count == SLOTS:
                     slot, left_out = farthest_slot(s, n, i, k, gap)
                 if slot >= 0:
-                    fill_slot(s, slot_of(n, i, slot) + k, shape, number, end, gap, last_force(old, n_old, number, end))
+                    fill_slot(s, slot_of(n, i, slot), k, shape, number, end, gap, last_force(old, n_old, number, end))
                     count = min(count + 1, SLOTS)
                 nearest_left_out = min(nearest_left_out, left_out)
     return nearest_left_out
@@ -145,9 +144,9 @@ def farthest_slot(s, n, i, k, gap):  # type: ignore[no-untyped-def]
     """Return the slot with the widest gap if that is wider than ``gap``, else -1; and the wider of the two gaps."""
     widest, at = gap, -1
     for j in range(SLOTS):
-        c = slot_of(n, i, j) + k
-        if s[c + GAP] > widest:
-            widest, at = s[c + GAP], j
+        c = slot_of(n, i, j)
+        if s[c + GAP, k] > widest:
+            widest, at = s[c + GAP, k], j
     return at, widest
 
 
@@ -160,13 +159,13 @@ def look_around(s, n, ids, count, dt, obstacles, counts, old):  # type: ignore[n
         return
     turn_links(s, n)
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
-    for k in range(LANES):
-        if s[world + TRAVEL + k] + SPEEDING_UP * dt * s[world + PACE + k] > obstacles.skin_m:
+    for k in range(n_lanes(s)):
+        if s[world + TRAVEL, k] + SPEEDING_UP * dt * s[world + PACE, k] > obstacles.skin_m:
             reach = obstacles.skin_m
             for i in range(1, n + 1):
                 reach = min(reach, collect_link(s, n, i, k, obstacles, ids[min(k, count - 1)], counts[i], old))
-            s[world + TRAVEL + k] = obstacles.skin_m - max(reach, 0.0)
-            s[world + LONGEST_STRIDE + k] = longest_stride(s, n, k, obstacles.skin_m)
+            s[world + TRAVEL, k] = obstacles.skin_m - max(reach, 0.0)
+            s[world + LONGEST_STRIDE, k] = longest_stride(s, n, k, obstacles.skin_m)
     count_slots(s, n, counts)
 
 
@@ -175,12 +174,12 @@ def longest_stride(s, n, k, skin):  # type: ignore[no-untyped-def]
     """Return how far [m] links in lane k may move in a step: never through a feature, and little against their size."""
     longest = skin
     for i in range(1, n + 1):
-        a = i * RECORD + k
+        a = i * RECORD
         for j in range(SLOTS):
-            c = slot_of(n, i, j) + k
-            if s[c + USED] > 0.0:
-                thick = s[a + RADIUS] + s[c + ROUND]
-                longest = min(longest, _LARGEST_TURN * s[a + HALF], max(_DEEPEST * thick, LEAST_STRIDE))
+            c = slot_of(n, i, j)
+            if s[c + USED, k] > 0.0:
+                thick = s[a + RADIUS, k] + s[c + ROUND, k]
+                longest = min(longest, _LARGEST_TURN * s[a + HALF, k], max(_DEEPEST * thick, LEAST_STRIDE))
     return longest
 
 
@@ -191,7 +190,7 @@ def count_slots(s, n, counts):  # type: ignore[no-untyped-def]
     for i in range(1, n + 1):
         counts[i] = 0
         for j in range(SLOTS):
-            for k in range(LANES):
-                if s[slot_of(n, i, j) + k + USED] > 0.0:
+            for k in range(n_lanes(s)):
+                if s[slot_of(n, i, j) + USED, k] > 0.0:
                     counts[i] = max(counts[i], j + 1)
         counts[0] = max(counts[0], counts[i])

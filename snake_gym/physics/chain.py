@@ -41,9 +41,9 @@ def turn_links(s, n):  # type: ignore[no-untyped-def]
 def join_links(s, n, x, y, mean, middles):  # type: ignore[no-untyped-def]
     """Join half links end to end: replace the vectors (or velocities) of half links in the fields ``x``, ``y`` by the
     positions (or velocities) of the links' ``middles``, or else centres of mass, such that the chain's has ``mean``."""
-    at_x, at_y = splat(0.0), splat(0.0)
-    sum_x, sum_y = splat(0.0), splat(0.0)
-    behind_x, behind_y = splat(0.0), splat(0.0)
+    at_x, at_y = splat(s, 0.0), splat(s, 0.0)
+    sum_x, sum_y = splat(s, 0.0), splat(s, 0.0)
+    behind_x, behind_y = splat(s, 0.0), splat(s, 0.0)
     for i in range(1, n + 1):
         a = i * RECORD
         half_x, half_y = load(s, a + x), load(s, a + y)
@@ -211,8 +211,8 @@ def substitute_back(s, n):  # type: ignore[no-untyped-def]
     store(s, a + SOL_W, load(s, a + E) - load(s, a + G) * (load(s, a + UWX) * ux + load(s, a + UWY) * uy))
     store(s, b + UX, ux)
     store(s, b + UY, uy)
-    store(s, b + SUM_X, splat(0.0))
-    store(s, b + SUM_Y, splat(0.0))
+    store(s, b + SUM_X, 0.0)
+    store(s, b + SUM_Y, 0.0)
     for i in range(n, 0, -1):
         a = i * RECORD
         b = a + RECORD

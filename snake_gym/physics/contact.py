@@ -23,11 +23,11 @@ worst; from there on one contact changes at a time, and waits until joint laws (
 
 from __future__ import annotations
 
+import math
+
 from snake_gym.physics.chain import locate_links, place_links, turn_links
 from snake_gym.physics.contact_friction import drop_friction, extrapolate_friction, revise_friction, tangential_velocity
-from snake_gym.physics.contact_law import (
-    FAR, normal_velocity, add_contacts, measure_slot, set_law, set_laws,
-)  # fmt: skip
+from snake_gym.physics.contact_law import FAR, add_contacts, measure_slot, normal_velocity, set_law, set_laws
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BASE_W, BEFORE, BETA, BOUNCE, BOUNCE_TRIES, CARRY_TRIES, CONTACTS_CHANGE,
     CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, T_STIFFNESS, GX, GY,
@@ -35,7 +35,7 @@ from snake_gym.physics.lanes import (
     REL, RESULT, RIGID, T_IMPULSE, FRICTION_TRIES, RW, RX, RY, SLOTS, SOL_W, N_STIFFNESS, STOPS_CHANGE, T0, TARGET,
     THETA, TOTAL, TOUCHES, TRIES, VN, VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, kernel, larger, load, select, smaller, splat, square_root, store
+from snake_gym.physics.simd import any_lane, kernel, load, select, splat, store
 from snake_gym.physics.stops import PATIENCE
 
 _FORESIGHT = 2.0
@@ -68,9 +68,8 @@ _WORST = 0.3
 def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     """Set up all contacts at the foreseen end of the step, before it is solved."""
     set_laws(s, n, law)
-    store(s, (n + 1) * RECORD + TRIES, splat(0.0))
-    for field in (CARRY_TRIES, FRICTION_TRIES, BOUNCE_TRIES):
-        store(s, (n + 1) * RECORD + field, splat(0.0))
+    for field in (TRIES, CARRY_TRIES, FRICTION_TRIES, BOUNCE_TRIES):
+        store(s, (n + 1) * RECORD + field, 0.0)
     for i in range(1, n + 1):
         near = _PARTED * load(s, i * RECORD + HALF)
         for j in range(counts[i]):
@@ -80,7 +79,7 @@ def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
             # A contact that pressed in the last step most likely still presses, unless it is seen to part.
             gap = load(s, c + GAP)
             likely = (gap < 0.0) | ((load(s, c + IMPULSE) > 0.0) & (gap < near))
-            store(s, c + ON, select(likely, splat(1.0), splat(0.0)))
+            store(s, c + ON, select(likely, 1.0, 0.0))
         add_contacts(s, n, i, counts[i])
 
 
@@ -91,7 +90,7 @@ def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     Return the worst pull and the worst penetration of each world, 0 where nothing is wrong.
     """
     h = load(s, (n + 1) * RECORD + H)
-    pull, depth = splat(0.0), splat(0.0)
+    pull, depth = splat(s, 0.0), splat(s, 0.0)
     for i in range(1, n + 1):
         slack = (_ROUNDING if law.rigid else _SLACK) * load(s, i * RECORD + HALF)
         stick = -(_EXACT if law.rigid else _STICK) * load(s, i * RECORD + MASS)
@@ -102,8 +101,8 @@ def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
             impulse = load(s, c + N_IMPULSE) - load(s, c + N_STIFFNESS) * vn
             gap = slack + h * (vn - load(s, c + TARGET))
             store(s, c + RESULT, select(on, impulse, gap))
-            pull = select(on & (impulse < stick), smaller(pull, impulse), pull)
-            depth = select(on, depth, smaller(depth, gap))
+            pull = select(on & (impulse < stick), min(pull, impulse), pull)
+            depth = select(on, depth, min(depth, gap))
     return pull, depth
 
 
@@ -117,15 +116,15 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
     """
     pull, depth = judge_contacts(s, n, counts, law)
     settled = (pull == 0.0) & (depth == 0.0)
-    store(s, (n + 1) * RECORD + CONTACTS_CHANGE, select(settled, splat(0.0), splat(1.0)))
+    store(s, (n + 1) * RECORD + CONTACTS_CHANGE, select(settled, 0.0, 1.0))
     if not may_go_on:
         return 1 if any_lane(load(s, (n + 1) * RECORD + CONTACTS_CHANGE) > 0.0) else n + 1
     tries, busy = load(s, (n + 1) * RECORD + TRIES), load(s, (n + 1) * RECORD + LAWS_CHANGE)
     greedy = tries < PATIENCE
-    free = select(greedy | (busy == 0.0), splat(1.0), splat(0.0))
+    free = select(greedy | (busy == 0.0), 1.0, 0.0)
     settled = settled & (free > 0.0)
     store(s, (n + 1) * RECORD + TRIES, select(settled | (free == 0.0), tries, tries + 1.0))
-    share = select(greedy, splat(_WORST), splat(0.0))
+    share = select(greedy, _WORST, 0.0)
     pull, depth = share * pull, share * depth
     first, steady = n + 1, settled
     if law.coulomb > 0.0:
@@ -141,10 +140,10 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
             on, result = load(s, c + ON), load(s, c + RESULT)
             pulls = (on > 0.0) & (result < stick) & (result <= pull) & (free > 0.0)
             enters = (on == 0.0) & (result < 0.0) & (result <= depth) & (free > 0.0)
-            free = select((pulls | enters) & (share == 0.0), splat(0.0), free)
+            free = select((pulls | enters) & (share == 0.0), 0.0, free)
             if any_lane(pulls | enters):
                 changed = True
-                store(s, c + ON, select(pulls, splat(0.0), select(enters, splat(1.0), on)))
+                store(s, c + ON, select(pulls, 0.0, select(enters, 1.0, on)))
                 # Friction alone may make a contact pull; one that comes back late has no friction, and stays.
                 drop_friction(s, c, pulls, greedy)
                 plain = load(s, c + N_STIFFNESS) * load(s, c + TARGET)
@@ -167,29 +166,28 @@ def hold_links(s, n):  # type: ignore[no-untyped-def]
     jammed = load(s, world + LAWS_CHANGE) + load(s, world + STOPS_CHANGE) + load(s, world + CONTACTS_CHANGE) > 0.0
     if not any_lane(jammed):
         return
-    store(s, world + JAMMED, select(jammed, splat(1.0), splat(0.0)))
+    store(s, world + JAMMED, select(jammed, 1.0, 0.0))
     hold = _HOLD * load(s, world + TOTAL)
-    zero = splat(0.0)
     # The velocity jumps in this step and in the next.
-    store(s, world + AGE, select(jammed, splat(-2.0), load(s, world + AGE)))
+    store(s, world + AGE, select(jammed, -2.0, load(s, world + AGE)))
     # The base is the present state, not the state foreseen.
-    store(s, world + ALPHA, select(jammed, splat(1.0), load(s, world + ALPHA)))
-    store(s, world + BETA, select(jammed, zero, load(s, world + BETA)))
+    store(s, world + ALPHA, select(jammed, 1.0, load(s, world + ALPHA)))
+    store(s, world + BETA, select(jammed, 0.0, load(s, world + BETA)))
     for i in range(1, n + 1):
         a = i * RECORD
         store(s, a + BASE, select(jammed, load(s, a + THETA), load(s, a + BASE)))
         for field in (A_T, A_N, A_R):
             store(s, a + field, select(jammed, hold, load(s, a + field)))
         for field in (RX, RY, RW, CXX, CYY, CWW, CXY, CXW, CYW, CPX, CPY, CPW):
-            store(s, a + field, select(jammed, zero, load(s, a + field)))
-        caught = jammed & (absolute(load(s, a + AT_STOP)) > 0.0)
+            store(s, a + field, select(jammed, 0.0, load(s, a + field)))
+        caught = jammed & (abs(load(s, a + AT_STOP)) > 0.0)
         for field in (RIGID, T0, K, AT_STOP):
-            store(s, a + field, select(caught, zero, load(s, a + field)))
+            store(s, a + field, select(caught, 0.0, load(s, a + field)))
         for j in range(SLOTS):
             c = slot_of(n, i, j)
-            store(s, c + ON, select(jammed, zero, load(s, c + ON)))
+            store(s, c + ON, select(jammed, 0.0, load(s, c + ON)))
             store(s, c + GAP, select(jammed, load(s, c + BEFORE), load(s, c + GAP)))
-            store(s, c + VN, select(jammed, zero, load(s, c + VN)))
+            store(s, c + VN, select(jammed, 0.0, load(s, c + VN)))
 
 
 @kernel
@@ -201,7 +199,7 @@ def energy_excess(s, n):  # type: ignore[no-untyped-def]
     world = (n + 1) * RECORD
     alpha, beta, h = load(s, world + ALPHA), load(s, world + BETA), load(s, world + H)
     gx, gy = h * load(s, world + GX), h * load(s, world + GY)
-    excess = splat(0.0)
+    excess = splat(s, 0.0)
     for i in range(1, n + 1):
         a = i * RECORD
         mass = load(s, a + MASS)
@@ -224,7 +222,7 @@ def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
     work that the last bit of each does, then by more, and are gone after ``_BOUNCES`` corrections. Friction has settled
     before each.
     """
-    world, zero = (n + 1) * RECORD, splat(0.0)
+    world, zero = (n + 1) * RECORD, splat(s, 0.0)
     excess = select(settled, energy_excess(s, n), zero)
     if not any_lane(excess > 0.0):
         return n + 1
@@ -235,13 +233,13 @@ def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
             bounce, result = load(s, c + BOUNCE), load(s, c + RESULT)
             vn = normal_velocity(s, i * RECORD, c)
             presses = (load(s, c + ON) > 0.0) & (bounce > 0.0) & (result > 0.0)
-            work = work + select(presses, result * vn * bounce / larger(vn - load(s, c + VN), splat(_EXACT)), zero)
+            work = work + select(presses, result * vn * bounce / max(vn - load(s, c + VN), _EXACT), zero)
     times = load(s, world + BOUNCE_TRIES)
-    haste = larger((times - 1.0) * (times - 1.0), splat(1.0))
-    kept = 1.0 - _MARGIN * haste * excess / larger(work, splat(1e-300))
-    kept = select((excess > 0.0) & (work > 0.0), larger(kept, zero), splat(1.0))
+    haste = max((times - 1.0) * (times - 1.0), 1.0)
+    kept = 1.0 - _MARGIN * haste * excess / max(work, 1e-35)
+    kept = select((excess > 0.0) & (work > 0.0), max(kept, zero), 1.0)
     kept = select((excess > 0.0) & (times >= _BOUNCES), zero, kept)
-    store(s, world + BOUNCE_TRIES, times + select(kept < 1.0, splat(1.0), zero))
+    store(s, world + BOUNCE_TRIES, times + select(kept < 1.0, 1.0, zero))
     first = n + 1
     for i in range(n, 0, -1):
         changed = False
@@ -265,13 +263,13 @@ def revise_frictions(s, n, counts, law, settled):  # type: ignore[no-untyped-def
 
     Return the first link that changed, or n + 1, and 1 in the lanes in which one has.
     """
-    first, rubs = n + 1, splat(0.0)
+    first, rubs = n + 1, splat(s, 0.0)
     share, feeds = extrapolate_friction(s, n, counts, law, settled)
     for i in range(n, 0, -1):
         rubbed = revise_friction(s, n, i, counts[i], law, settled, share, feeds)
         if any_lane(rubbed > 0.0):
             add_contacts(s, n, i, counts[i])
-            first, rubs = i, larger(rubs, rubbed)
+            first, rubs = i, max(rubs, rubbed)
     store(s, (n + 1) * RECORD + FRICTION_TRIES, load(s, (n + 1) * RECORD + FRICTION_TRIES) + rubs)
     return first, rubs
 
@@ -286,20 +284,20 @@ def carry_impulses(s, n, counts, settled):  # type: ignore[no-untyped-def]
     """
     first = n + 1
     world = (n + 1) * RECORD
-    times, moved = load(s, world + CARRY_TRIES), splat(0.0)
+    times, moved = load(s, world + CARRY_TRIES), splat(s, 0.0)
     may = settled & (times < _CARRY)
     for i in range(n, 0, -1):
         changed = False
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             on, stiff, target = load(s, c + ON), load(s, c + N_STIFFNESS), load(s, c + TARGET)
-            miss = absolute(normal_velocity(s, i * RECORD, c) - target)
+            miss = abs(normal_velocity(s, i * RECORD, c) - target)
             moves = (on > 0.0) & (miss > _EXACT) & (miss < _JAMMED) & may
             if any_lane(moves):
                 changed = True
                 press = load(s, c + RESULT) + stiff * target
                 store(s, c + N_IMPULSE, select(moves, press, load(s, c + N_IMPULSE)))
-                moved = select(moves, splat(1.0), moved)
+                moved = select(moves, 1.0, moved)
         if changed:
             add_contacts(s, n, i, counts[i])
             first = i
@@ -311,12 +309,12 @@ def carry_impulses(s, n, counts, settled):  # type: ignore[no-untyped-def]
 def touching_worlds(s, n, counts, dt):  # type: ignore[no-untyped-def]
     """Return 1 in the lanes in which a link touches something or soon will (step dt): their past is not smooth."""
     h = load(s, (n + 1) * RECORD + H)
-    touched, one = splat(0.0), splat(1.0)
+    touched, one = splat(s, 0.0), splat(s, 1.0)
     for i in range(1, n + 1):
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             vn = normal_velocity(s, i * RECORD, c)
-            ahead = load(s, c + GAP) + h * (vn - load(s, c + VN)) + _FORESIGHT * dt * smaller(vn, splat(0.0))
+            ahead = load(s, c + GAP) + h * (vn - load(s, c + VN)) + _FORESIGHT * dt * min(vn, 0.0)
             touched = select((load(s, c + ON) > 0.0) | (ahead < 0.0), one, touched)
     return touched
 
@@ -326,7 +324,7 @@ def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
     """Add up the forces, contacts and penetrations of the step just solved."""
     world = (n + 1) * RECORD
     h, per_h, weight = load(s, world + H), load(s, world + PER_H), load(s, world + WEIGHT)
-    zero = splat(0.0)
+    zero = splat(s, 0.0)
     depth, touches = load(s, world + DEPTH), zero
     for i in range(1, n + 1):
         a = i * RECORD
@@ -337,15 +335,15 @@ def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
             nx, ny = load(s, c + NX), load(s, c + NY)
             vn = normal_velocity(s, a, c)
             vt = tangential_velocity(s, a, c)
-            force = on * larger(load(s, c + N_IMPULSE) - load(s, c + N_STIFFNESS) * vn, zero) * per_h
+            force = on * max(load(s, c + N_IMPULSE) - load(s, c + N_STIFFNESS) * vn, zero) * per_h
             slide = on * (load(s, c + T_IMPULSE) - load(s, c + T_STIFFNESS) * vt) * per_h
             store(s, c + IMPULSE, force)
             fx = fx + weight * (force * nx - slide * ny)
             fy = fy + weight * (force * ny + slide * nx)
             gap = load(s, c + GAP) + h * (vn - load(s, c + VN))
-            store(s, c + BEFORE, select(load(s, c + GAP) < FAR, gap, splat(FAR)))
-            depth = larger(depth, -gap)
-            touches = touches + select(force > 0.0, splat(1.0), zero)
+            store(s, c + BEFORE, select(load(s, c + GAP) < FAR, gap, FAR))
+            depth = max(depth, -gap)
+            touches = touches + select(force > 0.0, 1.0, zero)
         store(s, a + FORCE_X, fx)
         store(s, a + FORCE_Y, fy)
     store(s, world + DEPTH, depth)
@@ -363,14 +361,14 @@ def note_depth(s, n, counts):  # type: ignore[no-untyped-def]
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             measure_slot(s, n, i * RECORD, c)
-            depth = larger(depth, -load(s, c + GAP))
+            depth = max(depth, -load(s, c + GAP))
     store(s, world + DEPTH, depth)
 
 
 @kernel
 def kinetic_energy(s, n):  # type: ignore[no-untyped-def]
     """Return the kinetic energy [J] of the links as they move."""
-    energy = splat(0.0)
+    energy = splat(s, 0.0)
     for i in range(1, n + 1):
         a = i * RECORD
         vx, vy, w = load(s, a + VX), load(s, a + VY), load(s, a + OMEGA)
@@ -390,7 +388,7 @@ def keep_energy(s, n):  # type: ignore[no-untyped-def]
     place_links(s, n, 0.0)
     has = kinetic_energy(s, n)
     slower = (load(s, world + TOUCHES) > 0.0) & (has > had)
-    share = select(slower, square_root(had / larger(has, splat(1e-300))), splat(1.0))
+    share = select(slower, math.sqrt(had / max(has, 1e-35)), 1.0)
     for i in range(1, n + 1):
         store(s, i * RECORD + OMEGA, share * load(s, i * RECORD + OMEGA))
     for field in (CVX, CVY):

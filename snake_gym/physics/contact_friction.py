@@ -21,11 +21,13 @@ What still changes after many corrections sticks: that takes energy, whatever th
 
 from __future__ import annotations
 
+import math
+
 from snake_gym.physics.lanes import (
     FIRM, T_STIFFNESS, T_BEFORE, IMPULSE, NX, NY, ON, T_LIMIT_BEFORE, RECORD, RESULT, T_IMPULSE, FRICTION_TRIES, SLIDES,
     SOL_W, T_ARM, UX, UY, VT, H, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
+from snake_gym.physics.simd import any_lane, kernel, load, select, splat, store
 
 _SLOWEST_SLIP = 1e-4
 """Slip [m/s] below which a contact begins its step sticking."""
@@ -57,30 +59,29 @@ def tangential_velocity(s, a, c):  # type: ignore[no-untyped-def]
 def set_friction(s, n, c, law):  # type: ignore[no-untyped-def]
     """Set the slot's friction for the foreseen slip and the normal force of the step before."""
     world = (n + 1) * RECORD
-    h, rub, slides = load(s, world + H), splat(0.0), splat(0.0)
+    h, rub, slides = load(s, world + H), splat(s, 0.0), splat(s, 0.0)
     grip = h * law.viscous
     if law.coulomb > 0.0:
         slip = load(s, c + VT)
-        moves = absolute(slip) > _SLOWEST_SLIP
-        slides = select(moves, copy_sign(splat(1.0), slip), slides)
+        moves = abs(slip) > _SLOWEST_SLIP
+        slides = select(moves, math.copysign(1.0, slip), slides)
         rub = -slides * (law.coulomb * h * load(s, c + IMPULSE))
         grip = select(moves, grip, grip + load(s, world + FIRM))
     store(s, c + T_STIFFNESS, grip)
     store(s, c + T_IMPULSE, rub)
     store(s, c + SLIDES, slides)
-    store(s, c + T_BEFORE, splat(_NEVER))
-    store(s, c + T_LIMIT_BEFORE, splat(0.0))
+    store(s, c + T_BEFORE, _NEVER)
+    store(s, c + T_LIMIT_BEFORE, 0.0)
 
 
 @kernel
 def drop_friction(s, c, where, for_now):  # type: ignore[no-untyped-def]
     """Remove the slot's friction in the lanes ``where``: Coulomb's until the normal impulse is known again where
     ``for_now``, else all of it until the step's end."""
-    zero = splat(0.0)
-    store(s, c + T_STIFFNESS, select(where, zero, load(s, c + T_STIFFNESS)))
-    store(s, c + T_IMPULSE, select(where, zero, load(s, c + T_IMPULSE)))
-    for_good = where & (select(for_now, splat(1.0), zero) == 0.0)
-    store(s, c + SLIDES, select(for_good, splat(_DROPPED), load(s, c + SLIDES)))
+    store(s, c + T_STIFFNESS, select(where, 0.0, load(s, c + T_STIFFNESS)))
+    store(s, c + T_IMPULSE, select(where, 0.0, load(s, c + T_IMPULSE)))
+    for_good = where & (select(for_now, 1.0, 0.0) == 0.0)
+    store(s, c + SLIDES, select(for_good, _DROPPED, load(s, c + SLIDES)))
 
 
 @kernel
@@ -93,18 +94,18 @@ def judge_friction(s, n, a, c, law, settled):  # type: ignore[no-untyped-def]
     world = (n + 1) * RECORD
     times, firm, slides = load(s, world + FRICTION_TRIES), load(s, world + FIRM), load(s, c + SLIDES)
     slip, rub = tangential_velocity(s, a, c), load(s, c + T_IMPULSE)
-    held = rub - select(load(s, c + T_STIFFNESS) >= firm, firm * slip, splat(0.0))
+    held = rub - select(load(s, c + T_STIFFNESS) >= firm, firm * slip, 0.0)
     press = law.coulomb * load(s, c + RESULT)
-    cone = larger(press, splat(0.0))
+    cone = max(press, 0.0)
     on = settled & (load(s, c + ON) > 0.0)
-    sliding = on & (absolute(slides) == 1.0)
-    excess = absolute(rub) - cone
+    sliding = on & (abs(slides) == 1.0)
+    excess = abs(rub) - cone
     # Less friction than the law's has already turned the slip around; more may have done so wrongly.
     stops = sliding & (slides * slip < 0.0) & ((excess <= _EXACT * cone) | (times >= _DRIFTS))
-    follows = sliding & (absolute(excess) > _EXACT * cone) & (times < _DRIFTS)
-    follows = follows & (select(stops, splat(1.0), splat(0.0)) == 0.0)
-    breaks = on & (slides == 0.0) & (firm * absolute(slip) > (1.0 + _EXACT) * cone) & (times < _BREAKS)
-    way = select(breaks, copy_sign(splat(1.0), slip), slides)
+    follows = sliding & (abs(excess) > _EXACT * cone) & (times < _DRIFTS)
+    follows = follows & (select(stops, 1.0, 0.0) == 0.0)
+    breaks = on & (slides == 0.0) & (firm * abs(slip) > (1.0 + _EXACT) * cone) & (times < _BREAKS)
+    way = select(breaks, math.copysign(1.0, slip), slides)
     return way, held, press, follows, breaks, stops
 
 
@@ -112,8 +113,8 @@ def judge_friction(s, n, a, c, law, settled):  # type: ignore[no-untyped-def]
 def compare_friction(s, c, way, held, press):  # type: ignore[no-untyped-def]
     """Return how the slot's friction and its error have changed since the solution before."""
     known = load(s, c + T_BEFORE) < _NEVER
-    moved = select(known, held - load(s, c + T_BEFORE), splat(0.0))
-    return moved, select(known, -way * (press - load(s, c + T_LIMIT_BEFORE)) - moved, splat(0.0))
+    moved = select(known, held - load(s, c + T_BEFORE), 0.0)
+    return moved, select(known, -way * (press - load(s, c + T_LIMIT_BEFORE)) - moved, 0.0)
 
 
 @kernel
@@ -125,14 +126,14 @@ def extrapolate_friction(s, n, counts, law, settled):  # type: ignore[no-untyped
     their common part (Anderson's acceleration of depth one). Where more friction makes the error larger, no friction of
     a contact that slides meets the law.
     """
-    zero = splat(0.0)
+    zero = splat(s, 0.0)
     share, change, square, along, size = zero, zero, zero, zero, zero
     for i in range(1, n + 1):
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             way, held, press, follows, breaks, _ = judge_friction(s, n, i * RECORD, c, law, settled)
             moved, gain = compare_friction(s, c, way, held, press)
-            counted = select(follows | breaks, splat(1.0), zero)
+            counted = select(follows | breaks, 1.0, zero)
             share = share + counted * gain * (-way * press - held)
             change = change + counted * gain * gain
             square = square + counted * moved * moved
@@ -141,7 +142,7 @@ def extrapolate_friction(s, n, counts, law, settled):  # type: ignore[no-untyped
     feeds = along > -_LEAST_SHARE * square
     known = square > _NOTICED * _NOTICED * size
     share = select(known & (change > 0.0) & (along <= -_LEAST_SHARE * square), share / change, zero)
-    return share, select(known & feeds, splat(1.0), zero)
+    return share, select(known & feeds, 1.0, zero)
 
 
 @kernel
@@ -151,7 +152,7 @@ def revise_friction(s, n, i, count, law, settled, share, feeds):  # type: ignore
     ``share``, ``feeds``: see ``extrapolate_friction``.
     """
     a, world = i * RECORD, (n + 1) * RECORD
-    viscous, zero = load(s, world + H) * law.viscous, splat(0.0)
+    viscous, zero = load(s, world + H) * law.viscous, splat(s, 0.0)
     changed = zero
     for j in range(count):
         c = slot_of(n, i, j)
@@ -164,10 +165,10 @@ def revise_friction(s, n, i, count, law, settled, share, feeds):  # type: ignore
         stops = stops | (follows & (feeds > 0.0) & (moved * gain > -_LEAST_SHARE * moved * moved))
         changes = stops | follows | breaks
         if any_lane(changes):
-            rub = select(follows | breaks, -way * larger(-way * rub, zero), load(s, c + T_IMPULSE))
+            rub = select(follows | breaks, -way * max(-way * rub, zero), load(s, c + T_IMPULSE))
             store(s, c + T_IMPULSE, select(stops, zero, rub))
             store(s, c + SLIDES, select(stops, zero, select(changes, way, load(s, c + SLIDES))))
             grip = select(breaks, viscous, load(s, c + T_STIFFNESS))
             store(s, c + T_STIFFNESS, select(stops, viscous + load(s, world + FIRM), grip))
-            changed = select(changes, splat(1.0), changed)
+            changed = select(changes, 1.0, changed)
     return changed

@@ -27,6 +27,8 @@ Friction along the surface: viscous (wang, eq. 22, but at the point of contact i
 
 from __future__ import annotations
 
+import math
+
 from snake_gym.physics.chain import join_links
 from snake_gym.physics.contact_friction import set_friction
 from snake_gym.physics.lanes import (
@@ -35,7 +37,7 @@ from snake_gym.physics.lanes import (
     RADIUS, RECORD, ROUND, T_IMPULSE, SIGMA, SIN, SOL_W, START_X, START_Y, N_STIFFNESS, TARGET, TOTAL, T_ARM, USED, UX,
     UY, VN, VT, H, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import kernel, larger, load, select, smaller, splat, square_root, store
+from snake_gym.physics.simd import kernel, load, select, splat, store
 
 FAR = 1e9
 """Gap [m] of a slot without a contact."""
@@ -74,24 +76,24 @@ def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
     oy = y + end * sin - load(s, c + START_Y)
     u = ox * ax + oy * ay
     beside = (length > 0.0) & ((u < 0.0) | (u > length))
-    u = smaller(larger(u, splat(0.0)), length)
+    u = min(max(u, 0.0), length)
     # The contact is at the axis point nearest to a disc; for a segment it is the link's end.
     px = load(s, c + START_X) + u * ax - x
     py = load(s, c + START_Y) + u * ay - y
     foot = px * cos + py * sin
-    along = select(length > 0.0, end, smaller(larger(foot, -half), half))
+    along = select(length > 0.0, end, min(max(foot, -half), half))
     if a > RECORD:
         # A contact at the joint with the link behind belongs to that link, unless it is thinner.
         covered = load(s, a - RECORD + RADIUS) >= radius
         beside = beside | ((length == 0.0) & (foot < -half) & covered)
     dx = along * cos - px
     dy = along * sin - py
-    distance = square_root(dx * dx + dy * dy)
-    inverse = 1.0 / larger(distance, splat(1e-12))
+    distance = math.sqrt(dx * dx + dy * dy)
+    inverse = 1.0 / max(distance, 1e-12)
     nx = dx * inverse
     ny = dy * inverse
     gap = distance - radius - load(s, c + ROUND)
-    store(s, c + GAP, select(beside | (load(s, c + USED) == 0.0), splat(FAR), gap))
+    store(s, c + GAP, select(beside | (load(s, c + USED) == 0.0), FAR, gap))
     store(s, c + NX, nx)
     store(s, c + NY, ny)
     cross = cos * ny - sin * nx
@@ -117,7 +119,7 @@ def set_laws(s, n, law):  # type: ignore[no-untyped-def]
         store(s, world + CLOSING, 1.0 / h)
     else:
         yielding = h * law.stiffness + law.damping
-        store(s, world + FIRM, larger(h * yielding, _FIRMNESS * total))
+        store(s, world + FIRM, max(h * yielding, _FIRMNESS * total))
         store(s, world + CLOSING, law.stiffness / yielding)
 
 
@@ -131,17 +133,17 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
     before = load(s, c + BEFORE)
     before = select(before < FAR, before, gap)
     # Overlap that is left at the step's end.
-    overlap = smaller(before, splat(0.0))
-    left = smaller(overlap * (1.0 - h * load(s, world + CLOSING)), overlap + h * _FASTEST_WAY_OUT)
+    overlap = min(before, 0.0)
+    left = min(overlap * (1.0 - h * load(s, world + CLOSING)), overlap + h * _FASTEST_WAY_OUT)
     target = (left - gap) * load(s, world + PER_H)
     if law.restitution > 0.0 or law.coulomb > 0.0:
         impact = (vn < -_SLOWEST_IMPACT) & (load(s, c + GAP) < 0.0)
-        bounce = select(impact, larger(-law.restitution * vn - target, splat(0.0)), splat(0.0))
+        bounce = select(impact, max(-law.restitution * vn - target, 0.0), 0.0)
         store(s, c + BOUNCE, bounce)
         target = target + bounce
         if law.coulomb > 0.0:
             # The link may be stopped short of the obstacle, where nothing takes what speed is left.
-            stiff = select(impact, larger(stiff, _RIGIDITY * load(s, world + TOTAL)), stiff)
+            stiff = select(impact, max(stiff, _RIGIDITY * load(s, world + TOTAL)), stiff)
     store(s, c + N_STIFFNESS, stiff)
     store(s, c + TARGET, target)
     store(s, c + N_IMPULSE, stiff * target)
@@ -152,7 +154,7 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
 def add_contacts(s, n, i, count):  # type: ignore[no-untyped-def]
     """Sum the parts of the link's touching slots in its matrix and right-hand side, at its head-side end."""
     a = i * RECORD
-    zero = splat(0.0)
+    zero = splat(s, 0.0)
     xx, xy, yy, xw, yw, ww = zero, zero, zero, zero, zero, zero
     px, py, pw = zero, zero, zero
     for j in range(count):

@@ -37,9 +37,7 @@ from snake_gym.physics.lanes import (
     SLIDING_R, SLIDING_T, SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, THETA, VX, VX_P, VY, VY_P, WAVE_X, WAVE_Y, H,
     sin_cos,
 )  # fmt: skip
-from snake_gym.physics.simd import (
-    LANES, absolute, any_lane, copy_sign, inlined, kernel, larger, load, select, splat, square_root, store,
-)  # fmt: skip
+from snake_gym.physics.simd import any_lane, inlined, kernel, load, n_lanes, select, splat, store
 
 INDEPENDENT, COUPLED = 0, 1
 AXES_CODES = {"independent": INDEPENDENT, "coupled": COUPLED}
@@ -79,7 +77,7 @@ def add_viscous_friction(s, n):  # type: ignore[no-untyped-def]
 @kernel
 def face_motion(s, n):  # type: ignore[no-untyped-def]
     """Set FACING of each link from its foreseen velocity, and add what viscous friction is more for it."""
-    world, one = (n + 1) * RECORD, splat(1.0)
+    world, one = (n + 1) * RECORD, splat(s, 1.0)
     h, sigma = load(s, world + H), load(s, world + SIGMA)
     for i in range(1, n + 1):
         a = i * RECORD
@@ -101,8 +99,8 @@ def revise_facing(s, n, coupled):  # type: ignore[no-untyped-def]
         a = i * RECORD
         along = load(s, a + COS) * load(s, a + NEW_VX) + load(s, a + SIN) * load(s, a + NEW_VY)
         was = load(s, a + FACING)
-        now = select(along < 0.0, load(s, a + BACKWARD), select(along > 0.0, splat(1.0), was))
-        if any_lane(absolute(now - was) > 0.0):
+        now = select(along < 0.0, load(s, a + BACKWARD), select(along > 0.0, 1.0, was))
+        if any_lane(abs(now - was) > 0.0):
             first = i
             friction = load(s, a + C_T)
             if coupled:
@@ -110,7 +108,7 @@ def revise_facing(s, n, coupled):  # type: ignore[no-untyped-def]
             a_t = load(s, a + A_T)
             store(s, a + FACING, now)
             # Worlds without a change keep their values to the last bit.
-            store(s, a + A_T, select(absolute(now - was) > 0.0, a_t + h * (now - was) * friction, a_t))
+            store(s, a + A_T, select(abs(now - was) > 0.0, a_t + h * (now - was) * friction, a_t))
     return first
 
 
@@ -122,18 +120,18 @@ def lay_patches(s, n, ids, count, patches):  # type: ignore[no-untyped-def]
     block's angles and centre of mass become those in ``patches``.
     """
     world = (n + 1) * RECORD
-    for k in range(LANES):
+    for k in range(n_lanes(s)):
         w = ids[min(k, count - 1)]
         wave = math.pi / patches.size_m
-        s[world + WAVE_X + k] = wave * math.cos(patches.direction[w])
-        s[world + WAVE_Y + k] = wave * math.sin(patches.direction[w])
-        s[world + PHASE_X + k] = patches.phase[w, 0]
-        s[world + PHASE_Y + k] = patches.phase[w, 1]
-        s[world + HEIGHT + k] = patches.height[w]
+        s[world + WAVE_X, k] = wave * math.cos(patches.direction[w])
+        s[world + WAVE_Y, k] = wave * math.sin(patches.direction[w])
+        s[world + PHASE_X, k] = patches.phase[w, 0]
+        s[world + PHASE_Y, k] = patches.phase[w, 1]
+        s[world + HEIGHT, k] = patches.height[w]
         for i in range(n):
-            s[(i + 1) * RECORD + THETA + k] = patches.link_angle[w, i]
-        s[world + CX + k] = patches.centre_xy[w, 0]
-        s[world + CY + k] = patches.centre_xy[w, 1]
+            s[(i + 1) * RECORD + THETA, k] = patches.link_angle[w, i]
+        s[world + CX, k] = patches.centre_xy[w, 0]
+        s[world + CY, k] = patches.centre_xy[w, 1]
     locate_head(s, n)
     wave_x, wave_y, height = load(s, world + WAVE_X), load(s, world + WAVE_Y), load(s, world + HEIGHT)
     for i in range(1, n + 1):
@@ -149,8 +147,8 @@ def lay_patches(s, n, ids, count, patches):  # type: ignore[no-untyped-def]
 @kernel
 def sliding_at(speed, limit):  # type: ignore[no-untyped-def]
     """Return SLIDING of an axis with Coulomb force ``limit`` that moves at ``speed`` as a step() begins."""
-    moves = (absolute(speed) > _NEAR_REST) & (limit > 0.0)
-    return select(moves, copy_sign(splat(1.0), speed), splat(0.0))
+    moves = (abs(speed) > _NEAR_REST) & (limit > 0.0)
+    return select(moves, math.copysign(1.0, speed), 0.0)
 
 
 @kernel
@@ -177,21 +175,21 @@ def coulomb_terms(slip, slid, limit, backward):  # type: ignore[no-untyped-def]
 
     ``backward``: factor of the limit where the axis slides the negative way.
     """
-    left, zero = 1.0 - absolute(slid), splat(0.0)
+    left = 1.0 - abs(slid)
     back = backward * limit
-    rest = larger(limit, back) * left
-    sliding = select(sticks(slip), zero, select(slip < 0.0, -back, limit) * left)
-    return select(sticks(slip), rest / REST, zero), -select(slid < 0.0, back, limit) * slid - sliding
+    rest = max(limit, back) * left
+    sliding = select(sticks(slip), 0.0, select(slip < 0.0, -back, limit) * left)
+    return select(sticks(slip), rest / REST, 0.0), -select(slid < 0.0, back, limit) * slid - sliding
 
 
 @kernel
 def add_coulomb_friction(s, n):  # type: ignore[no-untyped-def]
     """Add Coulomb friction to the links in the state in which the step begins."""
-    h, one = load(s, (n + 1) * RECORD + H), splat(1.0)
+    h, one = load(s, (n + 1) * RECORD + H), splat(s, 1.0)
     for i in range(1, n + 1):
         a = i * RECORD
         sin, cos = load(s, a + SIN), load(s, a + COS)
-        slid = splat(0.0)
+        slid = splat(s, 0.0)
         a_t, p_t = coulomb_terms(load(s, a + SLIDING_T), slid, h * load(s, a + D_T), load(s, a + BACKWARD))
         a_n, p_n = coulomb_terms(load(s, a + SLIDING_N), slid, h * load(s, a + D_N), one)
         a_r, p_r = coulomb_terms(load(s, a + SLIDING_R), slid, h * load(s, a + D_R), one)
@@ -208,15 +206,15 @@ def add_coulomb_friction(s, n):  # type: ignore[no-untyped-def]
 @kernel
 def next_sliding(slip, slid, before, after, limit, backward, may_break):  # type: ignore[no-untyped-def]
     """Return SLIDING and SLID_SHARE that follow from the speeds at the step's begin and end."""
-    slides = (absolute(slip) == 1.0) | (absolute(slip) == _BROKEN)
+    slides = (abs(slip) == 1.0) | (abs(slip) == _BROKEN)
     stops = slides & (slip * after < 0.0)
     # Sticking has the slope of the larger limit; the smaller one is met at its share of REST.
-    end = REST * select(after < 0.0, backward, splat(1.0)) / larger(splat(1.0), backward)
-    breaks = sticks(slip) & (absolute(after) > end) & (limit > 0.0) & may_break
+    end = REST * select(after < 0.0, backward, 1.0) / max(1.0, backward)
+    breaks = sticks(slip) & (abs(after) > end) & (limit > 0.0) & may_break
     # Sliding on would have led from ``before`` to ``after``: the axis has slid for this share of the step.
-    share = select(slip * before > 0.0, before / (before - after), splat(0.0))
-    slid = select(stops & (absolute(slip) == 1.0), copy_sign(share, slip), slid)
-    return select(stops, splat(_STOPPED), select(breaks, copy_sign(splat(_BROKEN), after), slip)), slid
+    share = select(slip * before > 0.0, before / (before - after), 0.0)
+    slid = select(stops & (abs(slip) == 1.0), math.copysign(share, slip), slid)
+    return select(stops, _STOPPED, select(breaks, math.copysign(_BROKEN, after), slip)), slid
 
 
 @kernel
@@ -224,17 +222,12 @@ def revise_axis(s, a, axis, before, after, h, backward, may_break):  # type: ign
     """Set the law of one axis for the speeds found; return (it changes, change of inertia, change of impulse)."""
     slip, slid, limit = load(s, a + SLIDING_T + axis), load(s, a + SLID_SHARE_T + axis), h * load(s, a + D_T + axis)
     new_slip, new_slid = next_sliding(slip, slid, before, after, limit, backward, may_break)
-    changes = absolute(new_slip - slip) > 0.0
+    changes = abs(new_slip - slip) > 0.0
     inertia, impulse = coulomb_terms(slip, slid, limit, backward)
     new_inertia, new_impulse = coulomb_terms(new_slip, new_slid, limit, backward)
     store(s, a + SLIDING_T + axis, new_slip)
     store(s, a + SLID_SHARE_T + axis, new_slid)
-    zero = splat(0.0)
-    return (
-        changes,
-        select(changes, new_inertia - inertia, zero),
-        select(changes, new_impulse - impulse, zero),
-    )
+    return changes, select(changes, new_inertia - inertia, 0.0), select(changes, new_impulse - impulse, 0.0)
 
 
 @kernel
@@ -242,8 +235,8 @@ def revise_coulomb_friction(s, n, may_break):  # type: ignore[no-untyped-def]
     """Let axes stick that have stopped and slide that broke away; return the first link changed, or n + 1."""
     h = load(s, (n + 1) * RECORD + H)
     first = n + 1
-    one = splat(1.0)
-    breaking = splat(1.0 if may_break else 0.0) > 0.0
+    one = splat(s, 1.0)
+    breaking = splat(s, 1.0 if may_break else 0.0) > 0.0
     for i in range(n, 0, -1):
         a = i * RECORD
         sin, cos, w = load(s, a + SIN), load(s, a + COS), load(s, a + SOL_W)
@@ -252,8 +245,8 @@ def revise_coulomb_friction(s, n, may_break):  # type: ignore[no-untyped-def]
         along, across = cos * new_x + sin * new_y, cos * new_y - sin * new_x
         along_0, across_0 = cos_0 * vx + sin_0 * vy, cos_0 * vy - sin_0 * vx
         turns_t, a_t, p_t = revise_axis(s, a, 0, along_0, along, h, load(s, a + BACKWARD), breaking)
-        turns_n, a_n, p_n = revise_axis(s, a, LANES, across_0, across, h, one, breaking)
-        turns_r, a_r, p_r = revise_axis(s, a, 2 * LANES, load(s, a + OMEGA), w, h, one, breaking)
+        turns_n, a_n, p_n = revise_axis(s, a, 1, across_0, across, h, one, breaking)
+        turns_r, a_r, p_r = revise_axis(s, a, 2, load(s, a + OMEGA), w, h, one, breaking)
         if any_lane(turns_t | turns_n | turns_r):
             first = i
             store(s, a + A_T, load(s, a + A_T) + a_t)
@@ -268,12 +261,12 @@ def revise_coulomb_friction(s, n, may_break):  # type: ignore[no-untyped-def]
 @kernel
 def settle_sliding(s, n):  # type: ignore[no-untyped-def]
     """Set SLIDING of each axis for the next step, 1, 0 or -1; return 1 in the worlds in which one has changed."""
-    changed = splat(0.0)
+    changed = splat(s, 0.0)
     for i in range(1, n + 1):
         for axis in (SLIDING_T, SLIDING_N, SLIDING_R):
             slip = load(s, i * RECORD + axis)
-            settled = select(sticks(slip), splat(0.0), copy_sign(splat(1.0), slip))
-            changed = select(absolute(slip - settled) > 0.0, splat(1.0), changed)
+            settled = select(sticks(slip), 0.0, math.copysign(1.0, slip))
+            changed = select(abs(slip - settled) > 0.0, 1.0, changed)
             store(s, i * RECORD + axis, settled)
     return changed
 
@@ -283,14 +276,13 @@ def add_coupled_friction(s, n):  # type: ignore[no-untyped-def]
     """Add the secants of Coulomb friction at the foreseen speeds to the links' inertias."""
     world = (n + 1) * RECORD
     h, sigma = load(s, world + H), load(s, world + SIGMA)
-    rest = splat(REST)
     for i in range(1, n + 1):
         a = i * RECORD
         vx, vy, w = load(s, a + VX), load(s, a + VY), load(s, a + OMEGA)
         vx = vx + sigma * (vx - load(s, a + VX_P))
         vy = vy + sigma * (vy - load(s, a + VY_P))
         w = w + sigma * (w - load(s, a + OMEGA_P))
-        speed, spin = larger(square_root(vx * vx + vy * vy), rest), larger(absolute(w), rest)
+        speed, spin = max(math.sqrt(vx * vx + vy * vy), REST), max(abs(w), REST)
         store(s, a + SECANT, speed)
         store(s, a + SECANT_R, spin)
         store(s, a + A_T, load(s, a + A_T) + h * load(s, a + FACING) * load(s, a + D_T) / speed)
@@ -308,7 +300,7 @@ def new_secant(free, limit, speed, used):  # type: ignore[no-untyped-def]
     let_go = speed + limit * (speed / used - 1.0) / free
     faster = (speed > _OFF * used) & (limit > 0.0)
     slower = (speed * _OFF < used) & (used > REST) & (limit > 0.0)
-    return select(faster, let_go, select(slower, larger(speed, splat(REST)), used))
+    return select(faster, let_go, select(slower, max(speed, REST), used))
 
 
 @kernel
@@ -323,10 +315,10 @@ def revise_coupled_friction(s, n):  # type: ignore[no-untyped-def]
         d_n, d_r = h * load(s, a + D_N), h * load(s, a + D_R)
         was, was_r = load(s, a + SECANT), load(s, a + SECANT_R)
         a_t, a_n, a_r = load(s, a + A_T), load(s, a + A_N), load(s, a + A_R)
-        most = larger(d_t, d_n)
-        now = new_secant(load(s, a + MASS), most, square_root(vx * vx + vy * vy), was)
-        now_r = new_secant(a_r - d_r / was_r, d_r, absolute(load(s, a + SOL_W)), was_r)
-        changes = (absolute(now - was) > 0.0) | (absolute(now_r - was_r) > 0.0)
+        most = max(d_t, d_n)
+        now = new_secant(load(s, a + MASS), most, math.sqrt(vx * vx + vy * vy), was)
+        now_r = new_secant(a_r - d_r / was_r, d_r, abs(load(s, a + SOL_W)), was_r)
+        changes = (abs(now - was) > 0.0) | (abs(now_r - was_r) > 0.0)
         if any_lane(changes):
             first = i
             # Worlds without a change keep their values to the last bit.

@@ -27,13 +27,13 @@ from __future__ import annotations
 
 import math
 
-from snake_gym.physics.actuators import NEARLY, jammed_torque, put_limit
+from snake_gym.physics.actuators import NEARLY, ROUNDING, jammed_torque, put_limit
 from snake_gym.physics.lanes import (
     ALPHA, AT_LIMIT, BASE, BETA, DEAD, DESCENT, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LAWS_CHANGE,
     LAW_K, LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, PER_NM, PLAY, RECORD, REF_NOW, REL, RIGID, SIGMA, STRENGTH,
     T0, VOLT, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 
 UNKNOWN = 3.0
 """FLANK before the first step of a call."""
@@ -46,9 +46,8 @@ def find_flank(s, n, i, rate):  # type: ignore[no-untyped-def]
     play = load(s, a + PLAY)
     v = load(s, a + DRIVE) - load(s, a + GAIN) * rate
     w = load(s, a + GAIN) * play / load(s, (n + 1) * RECORD + H)
-    one = splat(1.0)
-    touches = select(absolute(v) > w, copy_sign(one, v), splat(0.0))
-    return select(play > 0.0, touches, one)
+    touches = select(abs(v) > w, math.copysign(1.0, v), 0.0)
+    return select(play > 0.0, touches, 1.0)
 
 
 @kernel
@@ -56,7 +55,7 @@ def servo_law(s, n, i, flank):  # type: ignore[no-untyped-def]
     """Return K and T0 of joint i with the given flank pushing."""
     a = i * RECORD
     h, gain = load(s, (n + 1) * RECORD + H), load(s, a + GAIN)
-    touches = absolute(flank) * load(s, a + STRENGTH)
+    touches = abs(flank) * load(s, a + STRENGTH)
     k = h * (load(s, a + LOAD) + touches * gain)
     return k, touches * (h * load(s, a + DRIVE) - flank * gain * load(s, a + PLAY))
 
@@ -79,12 +78,12 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
         error = load(s, a + REF_NOW) - (load(s, a + BASE) - load(s, b + BASE))
         foreseen = error - h * rate - load(s, a + LASH)
         dead = load(s, a + DEAD)
-        kp = select(absolute(foreseen) >= dead, load(s, a + KP), splat(0.0))
+        kp = select(abs(foreseen) >= dead, load(s, a + KP), 0.0)
         kd = load(s, a + KD)
-        fastest = select(kd > 0.0, kd * volt * load(s, a + FASTEST), splat(math.inf))
-        fast = kp * (absolute(foreseen) - dead) > fastest
+        fastest = select(kd > 0.0, kd * volt * load(s, a + FASTEST), math.inf)
+        fast = kp * (abs(foreseen) - dead) > fastest
         gain = select(fast, kd, h * kp + kd)
-        pull = select(fast, copy_sign(fastest, foreseen), kp * (error - lash - copy_sign(dead, foreseen)))
+        pull = select(fast, math.copysign(fastest, foreseen), kp * (error - lash - math.copysign(dead, foreseen)))
         drive = pull + gain * lash / h + load(s, a + FF)
         store(s, a + DRIVE, drive)
         store(s, a + GAIN, gain)
@@ -95,28 +94,28 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
         store(s, a + LAW_K, k)
         store(s, a + LAW_T0, t0)
         limit, no_load, at = load(s, a + LIMIT), load(s, a + NO_LOAD), load(s, a + AT_LIMIT)
-        stall = h * select(limit < math.inf, volt * limit, splat(0.0))
-        held = (absolute(at) == 1.0) & (limit < math.inf) & (at * (t0 - k * rate) > stall)
-        slope = select((at * rate > 0.0) & (no_load < math.inf), h * limit / no_load, splat(0.0))
+        stall = h * select(limit < math.inf, volt * limit, 0.0)
+        held = (abs(at) == 1.0) & (limit < math.inf) & (at * (t0 - k * rate) > stall)
+        slope = select((at * rate > 0.0) & (no_load < math.inf), h * limit / no_load, 0.0)
         store(s, a + K, select(held, slope, k))
         store(s, a + T0, select(held, at * stall, t0))
-        store(s, a + AT_LIMIT, select(held, at, splat(0.0)))
-        store(s, a + B, splat(0.0))
+        store(s, a + AT_LIMIT, select(held, at, 0.0))
+        store(s, a + B, 0.0)
 
 
 @kernel
 def revise_servos(s, n):  # type: ignore[no-untyped-def]
     """Revise flanks that have met or parted and torques beyond the line; return the first joint changed, or n + 1."""
     first = n + 1
-    plain = select(load(s, (n + 1) * RECORD + DESCENT) == 0.0, splat(1.0), splat(0.0))
-    busy = splat(0.0)
+    plain = select(load(s, (n + 1) * RECORD + DESCENT) == 0.0, 1.0, 0.0)
+    busy = splat(s, 0.0)
     for i in range(n - 1, 0, -1):
         # Both calls always run: the result of one world may not depend on the needs of another.
         moved = revise_flank(s, n, i, plain)
         changes = (moved > 0.0) | (limit_servo(s, n, i, plain) > 0.0)
         if any_lane(changes):
             first = i
-            busy = select(changes, splat(1.0), busy)
+            busy = select(changes, 1.0, busy)
     store(s, (n + 1) * RECORD + LAWS_CHANGE, busy)
     return first
 
@@ -127,7 +126,7 @@ def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
     a = i * RECORD
     was = load(s, a + FLANK)
     flank = find_flank(s, n, i, load(s, a + REL))
-    changes = (absolute(flank - was) > 0.0) & (free > 0.0)
+    changes = (abs(flank - was) > 0.0) & (free > 0.0)
     if any_lane(changes):
         k, t0 = servo_law(s, n, i, flank)
         store(s, a + FLANK, select(changes, flank, was))
@@ -135,8 +134,8 @@ def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
         store(s, a + LAW_T0, select(changes, t0, load(s, a + LAW_T0)))
         store(s, a + K, select(changes, k, load(s, a + K)))
         store(s, a + T0, select(changes, t0, load(s, a + T0)))
-        store(s, a + AT_LIMIT, select(changes, splat(0.0), load(s, a + AT_LIMIT)))
-    return select(changes, splat(1.0), splat(0.0))
+        store(s, a + AT_LIMIT, select(changes, 0.0, load(s, a + AT_LIMIT)))
+    return select(changes, 1.0, 0.0)
 
 
 @kernel
@@ -152,25 +151,24 @@ def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
     limit, no_load = load(s, a + LIMIT), load(s, a + NO_LOAD)
     rel, was = load(s, a + REL), load(s, a + AT_LIMIT)
     law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
-    zero, half, one = splat(0.0), splat(0.5), splat(1.0)
     torque = law_t0 - law_k * rel
-    slope = select((limit < math.inf) & (no_load < math.inf) & (torque * rel > 0.0), h * limit / no_load, zero)
+    slope = select((limit < math.inf) & (no_load < math.inf) & (torque * rel > 0.0), h * limit / no_load, 0.0)
     stall = h * select(limit < math.inf, volt * limit, limit)
-    bound = stall - slope * absolute(rel)
-    slack = 1e-9 * select(limit < math.inf, stall, zero)
-    over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0)
+    bound = stall - slope * abs(rel)
+    slack = by_precision(s, *ROUNDING) * select(limit < math.inf, stall, 0.0)
+    over = (abs(torque) > bound + slack) & (load(s, a + RIGID) == 0.0)
     given = load(s, a + T0) - load(s, a + K) * rel
-    near = (absolute(was) == 0.5) & (absolute(absolute(given) - bound) < NEARLY * stall) & (given * torque > 0.0)
+    near = (abs(was) == 0.5) & (abs(abs(given) - bound) < NEARLY * stall) & (given * torque > 0.0)
     # Where the line falls below zero the motor brakes, and no chord leads there.
-    at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0), one, half), zero)
+    at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0), 1.0, 0.5), 0.0)
     # A joint may be on the line already, also where that has fallen below zero.
-    wrong = (absolute(was) < select(given * torque < 0.0, splat(2.0), one)) & (was * copy_sign(one, torque) < 1.0)
-    other_slope = (absolute(was) == 1.0) & (absolute(load(s, a + K) - slope) > 0.0)
-    changes = ((over & (wrong | other_slope)) | ((absolute(was) > 0.0) & (at == 0.0))) & (free > 0.0)
-    at = select(other_slope & over, one, at)
+    wrong = (abs(was) < select(given * torque < 0.0, 2.0, 1.0)) & (was * math.copysign(1.0, torque) < 1.0)
+    other_slope = (abs(was) == 1.0) & (abs(load(s, a + K) - slope) > 0.0)
+    changes = ((over & (wrong | other_slope)) | ((abs(was) > 0.0) & (at == 0.0))) & (free > 0.0)
+    at = select(other_slope & over, 1.0, at)
     if any_lane(changes):
         put_limit(s, a, changes, at, torque, bound, (stall, slope))
-    return select(changes, one, zero)
+    return select(changes, 1.0, 0.0)
 
 
 @kernel
@@ -178,18 +176,18 @@ def move_servos(s, n, keeps_past):  # type: ignore[no-untyped-def]
     """Take over the motors' positions in their play, and set the supply's voltage for the next sub-step."""
     world = (n + 1) * RECORD
     h, volt = load(s, world + H), load(s, world + VOLT)
-    drop = splat(0.0)
+    drop = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         rel, play, gain = load(s, a + REL), load(s, a + PLAY), load(s, a + GAIN)
         torque = load(s, a + T0) - (load(s, a + K) - h * load(s, a + LOAD)) * rel
         # A joint at its stop is stalled: its law is not in use, and its motor pulls with at most the limit.
-        stall = select(load(s, a + LIMIT) < math.inf, volt * load(s, a + LIMIT), splat(math.inf))
-        pull = smaller(absolute(torque) / h, stall) + absolute(jammed_torque(s, n, i))
+        stall = select(load(s, a + LIMIT) < math.inf, volt * load(s, a + LIMIT), math.inf)
+        pull = min(abs(torque) / h, stall) + abs(jammed_torque(s, n, i))
         drop = drop + pull * load(s, a + PER_NM)
         lash, flank = load(s, a + LASH), load(s, a + FLANK)
-        follows = smaller(larger(h * (load(s, a + DRIVE) / gain - rel), -play), play)
-        ahead = select(absolute(flank) > 0.0, flank * play, follows)
+        follows = min(max(h * (load(s, a + DRIVE) / gain - rel), -play), play)
+        ahead = select(abs(flank) > 0.0, flank * play, follows)
         if not keeps_past:
             store(s, a + LASH_P, lash)
         store(s, a + LASH, select((gain > 0.0) & (load(s, a + STRENGTH) > 0.0), ahead, lash))

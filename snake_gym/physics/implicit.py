@@ -24,13 +24,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from snake_gym.physics.actuators import (
     MUSCLE, begin_limits, count_work, load_joints, lock_joints, note_torques, revise_limits,
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
-from snake_gym.physics.contact import (
-    foresee_contacts, revise_contacts, settle_contacts, hold_links, touching_worlds,
-)  # fmt: skip
+from snake_gym.physics.contact import foresee_contacts, hold_links, revise_contacts, settle_contacts, touching_worlds
 from snake_gym.physics.contact_law import foresee_velocities
 from snake_gym.physics.friction import (
     COUPLED, add_coulomb_friction, add_coupled_friction, add_viscous_friction, face_motion,
@@ -45,12 +45,15 @@ from snake_gym.physics.lanes import (
     STOOD_STILL, STOPS_CHANGE, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
-from snake_gym.physics.simd import absolute, any_lane, kernel, load, select, smaller, splat, store
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 from snake_gym.physics.stops import foresee_hits, hold_stops, passes_stop, release_stops, revise_stops
 
 FIRST, SECOND, LATER = 0, 1, 2
 """Stages: the two of the first step after a change of commands, and every later step."""
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
+_SDIRK_BETA = (math.sqrt(2.0), float(np.float32(1.0 + math.sqrt(2.0))) - 1.0)
+_BDF_BETA = (1.0 / 3.0, float(np.float32(4.0 / 3.0)) - 1.0)
+"""BETA in float64 and in float32, there such that ALPHA - BETA is 1 to the last bit: else angles would drift."""
 _EVENT = -2.0
 """AGE of a world in which a fault begins or ends: its velocities may jump in this step and the next."""
 _ROUNDS = 40
@@ -70,21 +73,14 @@ def choose_method(s, n, stage, dt, stops):  # type: ignore[no-untyped-def]
     """Set ALPHA, BETA, SIGMA and H of this step for each world."""
     world = (n + 1) * RECORD
     smooth = load(s, world + AGE) > (math.inf if stage == FIRST else 0.0)
-    one, zero = splat(1.0), splat(0.0)
-    if stage == FIRST:
-        step = splat(GAMMA * dt)
-    elif stage == SECOND:
-        step = splat((1.0 - GAMMA) * dt)
-    else:
-        step = splat(dt)
-    root = math.sqrt(2.0)
     if stops and stage == SECOND:
-        smooth = smooth & (passes_stop(s, n, root) == 0.0)
-    beta = splat(root if stage == SECOND else 1.0 / 3.0)
-    store(s, world + ALPHA, select(smooth, one + beta, one))
-    store(s, world + BETA, select(smooth, beta, zero))
-    store(s, world + SIGMA, select(smooth, splat(0.0 if stage == SECOND else 1.0), zero))
-    store(s, world + H, select(smooth, splat(GAMMA * dt if stage == SECOND else 2.0 / 3.0 * dt), step))
+        smooth = smooth & (passes_stop(s, n, math.sqrt(2.0)) == 0.0)
+    sdirk, bdf = by_precision(s, *_SDIRK_BETA), by_precision(s, *_BDF_BETA)
+    beta = splat(s, sdirk if stage == SECOND else bdf)
+    store(s, world + ALPHA, select(smooth, 1.0 + beta, 1.0))
+    store(s, world + BETA, select(smooth, beta, 0.0))
+    store(s, world + SIGMA, select(smooth, 0.0 if stage == SECOND else 1.0, 0.0))
+    store(s, world + H, select(smooth, GAMMA * dt if stage == SECOND else 2.0 / 3.0 * dt, length_of(stage, dt)))
 
 
 @kernel
@@ -185,21 +181,21 @@ def begin_circles(s, n):  # type: ignore[no-untyped-def]
     world = (n + 1) * RECORD
     descent = load(s, world + DESCENT)
     changes = load(s, world + LAWS_CHANGE) + load(s, world + STOPS_CHANGE) > 0.0
-    store(s, world + DESCENT, select(changes & (descent == 0.0), splat(BEGINS), descent))
+    store(s, world + DESCENT, select(changes & (descent == 0.0), BEGINS, descent))
 
 
 @kernel
 def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
     """Solve for rates and velocities at the step's end; worlds whose laws the corrections do not settle stand still."""
     for field in (DESCENT, LAWS_CHANGE, STOPS_CHANGE, TRIES, JAMMED):
-        store(s, (n + 1) * RECORD + field, splat(0.0))
+        store(s, (n + 1) * RECORD + field, 0.0)
     load_links(s, n)
     begin_friction(s, n, laws)
     begin_joints(s, n, laws)
     touching = laws.obstacles and counts[0] > 0
     if touching:
         begin_contacts(s, n, counts, laws)
-    eliminate_links(s, 1, n, touching)
+    eliminate_links(s, np.int64(1), n, touching)
     substitute_back(s, n)
     joints = laws.stops or laws.limits or laws.imperfect or laws.joint_friction
     rounds = _JOINT_ROUNDS if joints else _ROUNDS
@@ -232,17 +228,16 @@ def weigh_step(s, n, stage, dt, jumped):  # type: ignore[no-untyped-def]
     """Set WEIGHT, the time that the step stands for, and AGE, the smooth steps before the next one."""
     world = (n + 1) * RECORD
     age = load(s, world + AGE)
-    zero = splat(0.0)
     smooth = (age > 0.0) & (jumped == 0.0)
     if stage == FIRST:
-        store(s, world + WEIGHT, select(smooth, splat((1.0 - GAMMA) * dt), splat(GAMMA * dt)))
-        store(s, world + AGE, select(smooth, age, smaller(age, zero)))
+        store(s, world + WEIGHT, select(smooth, (1.0 - GAMMA) * dt, GAMMA * dt))
+        store(s, world + AGE, select(smooth, age, min(age, 0.0)))
     elif stage == SECOND:
-        store(s, world + WEIGHT, select(age > 0.0, splat(GAMMA * dt), splat((1.0 - GAMMA) * dt)))
-        store(s, world + AGE, select(smooth, age, smaller(age + 1.0, zero)))
+        store(s, world + WEIGHT, select(age > 0.0, GAMMA * dt, (1.0 - GAMMA) * dt))
+        store(s, world + AGE, select(smooth, age, min(age + 1.0, 0.0)))
     else:
-        store(s, world + WEIGHT, splat(dt))
-        store(s, world + AGE, select(jumped == 0.0, age + 1.0, smaller(age + 1.0, zero)))
+        store(s, world + WEIGHT, dt)
+        store(s, world + AGE, select(jumped == 0.0, age + 1.0, min(age + 1.0, 0.0)))
 
 
 @kernel
@@ -278,13 +273,13 @@ def move_links(s, n, stage):  # type: ignore[no-untyped-def]
 def note_hits(s, n, jumped):  # type: ignore[no-untyped-def]
     """Return 1 for worlds with a jump, also where a joint has met its stop; its rate jumps now and in the next step."""
     world = (n + 1) * RECORD
-    hits = splat(0.0)
+    hits = splat(s, 0.0)
     for i in range(1, n):
-        hits = select(absolute(load(s, i * RECORD + AT_STOP)) == 2.0, splat(1.0), hits)
+        hits = select(abs(load(s, i * RECORD + AT_STOP)) == 2.0, 1.0, hits)
     if any_lane(hits > 0.0):
         age = load(s, world + AGE)
-        store(s, world + AGE, select(hits > 0.0, smaller(age, splat(-2.0)), age))
-    return select(hits > 0.0, splat(1.0), jumped)
+        store(s, world + AGE, select(hits > 0.0, min(age, -2.0), age))
+    return select(hits > 0.0, 1.0, jumped)
 
 
 @kernel
@@ -300,14 +295,14 @@ def solve_stage(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
 def finish_stage(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
     """Move a block of worlds as solved."""
     touching = laws.obstacles and counts[0] > 0
-    jumped = touching_worlds(s, n, counts, dt) if touching else splat(0.0)
+    jumped = touching_worlds(s, n, counts, dt) if touching else splat(s, 0.0)
     if laws.stops:
         jumped = note_hits(s, n, jumped)
         release_stops(s, n)
     if laws.joint_friction:
-        jumped = select(settle_joint_friction(s, n, laws.limits or laws.imperfect) > 0.0, splat(1.0), jumped)
+        jumped = select(settle_joint_friction(s, n, laws.limits or laws.imperfect) > 0.0, 1.0, jumped)
     if laws.coulomb and laws.axes != COUPLED:
-        jumped = select(settle_sliding(s, n) > 0.0, splat(1.0), jumped)
+        jumped = select(settle_sliding(s, n) > 0.0, 1.0, jumped)
     weigh_step(s, n, stage, dt, jumped)
     world = (n + 1) * RECORD
     store(s, world + STOOD_STILL, load(s, world + STOOD_STILL) + load(s, world + JAMMED))
@@ -335,12 +330,12 @@ def length_of(stage, dt):  # type: ignore[no-untyped-def]
 def note_events(s, n, step, n_slots):  # type: ignore[no-untyped-def]
     """Mark the past of worlds as not smooth in which a fault begins or ends in sub-step ``step``."""
     world = (n + 1) * RECORD
-    changes = splat(0.0)
+    changes = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         for slot in range(n_slots):
             f = a + slot * FAULT
             edge = (load(s, f + F_ON) == step) | (load(s, f + F_OFF) == step)
-            changes = select(edge & (load(s, f + F_KIND) > 0.0), splat(1.0), changes)
+            changes = select(edge & (load(s, f + F_KIND) > 0.0), 1.0, changes)
     if any_lane(changes > 0.0):
-        store(s, world + AGE, select(changes > 0.0, splat(_EVENT), load(s, world + AGE)))
+        store(s, world + AGE, select(changes > 0.0, _EVENT, load(s, world + AGE)))

@@ -19,13 +19,11 @@ from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.contact import keep_energy, note_depth
 from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches
 from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, note_events, solve_stage
-from snake_gym.physics.lanes import (
-    OMEGA, PACE, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, VX, VY, H, scratch_size,
-)  # fmt: skip
+from snake_gym.physics.lanes import OMEGA, PACE, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, VX, VY, H, scratch_rows
 from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.runge_kutta import solve_explicit, step_rk4, stop_locked_joints
 from snake_gym.physics.self_overlap import note_self_overlap
-from snake_gym.physics.simd import LANES, kernel, splat, store, take_ticket
+from snake_gym.physics.simd import VECTOR_BYTES, kernel, n_lanes, store, take_ticket
 from snake_gym.physics.state import ContactParams
 from snake_gym.physics.step_parts import fastest_point, take_stage
 from snake_gym.physics.worlds import (
@@ -101,10 +99,8 @@ def step_block_implicit(  # type: ignore[no-untyped-def]
 @kernel
 def renew_faults(s, n, ids, count, n_slots, step, dt, state, faults):  # type: ignore[no-untyped-def]
     """Set the next bursts of intermittent faults in sub-step ``step``; return that of the next event."""
-    if n_slots > 0:
-        renew_bursts(s, n, ids, count, step, dt, state, faults[0], 0)
-    if n_slots > 1:
-        renew_bursts(s, n, ids, count, step, dt, state, faults[1], 1)
+    for slot in range(n_slots):
+        renew_bursts(s, n, ids, count, step, dt, state, faults[slot], slot)
     return next_event(s, n, step, n_slots)
 
 
@@ -123,7 +119,7 @@ def step_block_rk4(  # type: ignore[no-untyped-def]
             arrival = take_commands(s, n, ids, count, step, late)
         step_rk4(s, n, laws.kind, dt, laws.servo_faults)
     # MU is a torque here, not an impulse: with H = 1 the division in ``scatter_worlds`` keeps it.
-    store(s, (n + 1) * RECORD + H, splat(1.0))
+    store(s, (n + 1) * RECORD + H, 1.0)
 
 
 def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
@@ -132,29 +128,31 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
 
     @cached_njit(nogil=True)
     def step_worlds(  # type: ignore[no-untyped-def]
-        ids, ticket, laws, method, dt, n_substeps, state, params, same_params, faults, obstacles, late, patches,
+        ids, ticket, number, laws, method, dt, n_substeps, state, params, same_params, faults, obstacles, late, patches,
         torque_square, reference, feedforward
     ):  # fmt: skip
         """Advance the worlds ``ids`` by ``n_substeps`` steps of dt [s] under constant commands, in place.
 
         Several threads may make the same call at once: each takes the next block of worlds that ``ticket`` (int64,
         begun at 0) gives out, so that one that starts late or is held up leaves the rest to the others.
-        ``same_params``: all worlds have the parameters of the first, which are then copied once; False with patches.
+        ``number``: numpy's type of the numbers in the blocks, float64 or float32. ``same_params``: all worlds have the
+        parameters of the first, which are then copied once; False with patches.
         With ``servo_faults`` the integral of the square of each motor's torque is added to ``torque_square`` (W, J).
         """
         _ = fingerprint
         n = state.link_angle.shape[1]
         # A vector that straddles two cache lines costs a tenth of the time.
-        scratch = np.zeros(scratch_size(n) + LANES)
-        begin = -(scratch.ctypes.data // 8) % LANES
-        s = scratch[begin : begin + scratch_size(n)]
+        n_bytes = scratch_rows(n) * VECTOR_BYTES
+        scratch = np.zeros(n_bytes + VECTOR_BYTES, np.uint8)
+        begin = -scratch.ctypes.data % VECTOR_BYTES
+        s = scratch[begin : begin + n_bytes].view(number).reshape(scratch_rows(n), -1)
         counts = np.zeros(n + 1, np.int64)
         old = np.zeros((SLOTS, 3))
-        spare = np.zeros((3, s.size if laws.obstacles else 0))
+        spare = np.zeros((3, s.shape[0] if laws.obstacles else 0, s.shape[1]), number)
         loaded = False
-        first = take_ticket(ticket) * LANES
+        first = take_ticket(ticket) * n_lanes(s)
         while first < ids.shape[0]:
-            block = ids[first : first + LANES]
+            block = ids[first : first + n_lanes(s)]
             count = block.shape[0]
             if not (loaded and same_params):
                 gather_params(s, n, block, count, params)
@@ -175,10 +173,10 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
                 step_block_rk4(s, n, block, count, n_slots, dt, n_substeps, state, faults, late, laws)
             locate_head(s, n)
             note_self_overlap(s, n)
-            scatter_worlds(s, n, block, count, n_substeps * dt, state)
+            scatter_worlds(s, n, block, count, n_substeps * dt, state, laws.obstacles)
             if laws.servo_faults:
                 scatter_servos(s, n, block, count, state, torque_square)
-            first = take_ticket(ticket) * LANES
+            first = take_ticket(ticket) * n_lanes(s)
 
     @cached_njit(nogil=True)
     def accelerate_worlds(  # type: ignore[no-untyped-def]
@@ -187,10 +185,10 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
         """Write accelerations of the worlds ``ids``: links (W, N) [rad/s^2] and centre of mass (W, 2) [m/s^2]."""
         _ = fingerprint
         n = state.link_angle.shape[1]
-        s = np.zeros(scratch_size(n))
+        s = np.zeros((scratch_rows(n), VECTOR_BYTES // 8))
         world = (n + 1) * RECORD
-        for first in range(0, ids.shape[0], LANES):
-            block = ids[first : first + LANES]
+        for first in range(0, ids.shape[0], n_lanes(s)):
+            block = ids[first : first + n_lanes(s)]
             count = block.shape[0]
             gather_params(s, n, block, count, params)
             n_slots = gather_worlds(s, n, block, count, 1.0, state, faults, reference, feedforward)
@@ -198,9 +196,9 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
             solve_explicit(s, n, kind)
             for k in range(count):
                 for i in range(n):
-                    link_acc[block[k], i] = s[(i + 1) * RECORD + SOL_W + k]
-                centre_acc[block[k], 0] = s[RECORD + SUM_X + k] / s[world + TOTAL + k]
-                centre_acc[block[k], 1] = s[RECORD + SUM_Y + k] / s[world + TOTAL + k]
+                    link_acc[block[k], i] = s[(i + 1) * RECORD + SOL_W, k]
+                centre_acc[block[k], 0] = s[RECORD + SUM_X, k] / s[world + TOTAL, k]
+                centre_acc[block[k], 1] = s[RECORD + SUM_Y, k] / s[world + TOTAL, k]
 
     return step_worlds, accelerate_worlds
 

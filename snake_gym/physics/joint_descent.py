@@ -28,16 +28,18 @@ from snake_gym.physics.lanes import (
     AT_LIMIT, AT_STOP, BASE, DESCENT, D_J, FLANK, HALF, INERTIA, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LINE_MU, LINE_REL,
     MASS, MU, NO_LOAD, PW, RECORD, REL, RIGID, TOLERANCE, SLIDING_J, SLOPE, STOP, STOPS_CHANGE, T0, VOLT, WW, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 
 BEGINS, DESCENDS, ENDED, _HOLDS = 1.0, 2.0, 3.0, 4.0
-_STEEP_FIRST, _STEEPER, _STEEPEST = 1e2, 1e2, 1e6
+_STEEP_FIRST, _STEEPER, _STEEPEST = 1e2, 1e2, (1e6, 1e4)
 """Slope of sticking and of stops per inertia of the joint's links: first, growth from stage to stage, last."""
+_LAW_ROUNDING = (0.0, 1e-6)
+"""Rounding of a piece's torque, as a share of its parts."""
 _STEEPEST_AGAIN = 1e12
 """Steepest where laws do not hold after several descents: links that rest on dry ground resist more than inertia."""
-_EXACT = 1e-9
-"""Torque, as a share of the impulses at the joint, by which pieces may miss the law."""
-_RATE, _LOOSE = 1e-9, 1e-6
+_EXACT = (1e-9, 1e-5)
+"""Torque, as a share of the impulses at the joint, by which pieces may miss the law, in float64 and float32."""
+_RATE, _LOOSE = (1e-9, 1e-4), (1e-6, 1e-4)
 """What laws may miss after descent: rate [rad/s] past a stop; torque, as ``_EXACT``."""
 _SLACKER, _SLACKEST = 10.0, 1e4
 """Growth of both where laws do not hold after descent, and the most of it."""
@@ -51,7 +53,7 @@ def servo_piece(s, n, i, rel, laws):  # type: ignore[no-untyped-def]
     """Return (K, T0, piece of the torque limit, flank) of the actuator of joint i at the rate ``rel``."""
     a = i * RECORD
     world = (n + 1) * RECORD
-    zero, one = splat(0.0), splat(1.0)
+    zero, one = splat(s, 0.0), splat(s, 1.0)
     flank = load(s, a + FLANK)
     k, t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
     if laws.imperfect:
@@ -62,13 +64,13 @@ def servo_piece(s, n, i, rel, laws):  # type: ignore[no-untyped-def]
         h, limit, no_load = load(s, world + H), load(s, a + LIMIT), load(s, a + NO_LOAD)
         slope = select((limit < math.inf) & (no_load < math.inf), h * limit / no_load, zero)
         stall = h * select(limit < math.inf, load(s, world + VOLT) * limit, limit)
-        high, low = stall - slope * larger(rel, zero), slope * larger(-rel, zero) - stall
+        high, low = stall - slope * max(rel, zero), slope * max(-rel, zero) - stall
         torque = t0 - k * rel
-        over, under = larger(torque, -stall) > high, smaller(torque, stall) < low
+        over, under = max(torque, -stall) > high, min(torque, stall) < low
         forth, back = select(over, one, zero), select(under, -one, zero)
         at = select(rel > 0.0, select(over, one, back), select(under, -one, forth))
-        k = select(absolute(at) > 0.0, select(at * rel > 0.0, slope, zero), k)
-        t0 = select(absolute(at) > 0.0, at * stall, t0)
+        k = select(abs(at) > 0.0, select(at * rel > 0.0, slope, zero), k)
+        t0 = select(abs(at) > 0.0, at * stall, t0)
     return k, t0, at, flank
 
 
@@ -89,8 +91,8 @@ def stop_passed(s, n, i, rel):  # type: ignore[no-untyped-def]
     h, stop = load(s, (n + 1) * RECORD + H), load(s, a + STOP)
     angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
     high, low = (stop - angle) / h, (-stop - angle) / h
-    side = select(rel > high, splat(1.0), select(rel < low, splat(-1.0), splat(0.0)))
-    return side, select(side > 0.0, high, select(side < 0.0, low, splat(0.0)))
+    side = select(rel > high, 1.0, select(rel < low, -1.0, 0.0))
+    return side, select(side > 0.0, high, select(side < 0.0, low, 0.0))
 
 
 @kernel
@@ -101,13 +103,13 @@ def whole_law(s, n, i, rel, laws):  # type: ignore[no-untyped-def]
     steep = steepness(s, n, i)
     if laws.joint_friction:
         limit = load(s, (n + 1) * RECORD + H) * load(s, a + D_J)
-        slides = absolute(steep * rel) >= limit
+        slides = abs(steep * rel) >= limit
         k = select(slides, k, k + steep)
-        t0 = select(slides, t0 - copy_sign(limit, rel), t0)
+        t0 = select(slides, t0 - math.copysign(limit, rel), t0)
     if laws.stops:
         side, end = stop_passed(s, n, i, rel)
-        k = k + absolute(side) * steep
-        t0 = t0 + absolute(side) * steep * end
+        k = k + abs(side) * steep
+        t0 = t0 + abs(side) * steep * end
     return k, t0
 
 
@@ -117,13 +119,13 @@ def joint_load(s, n, i):  # type: ignore[no-untyped-def]
     a = i * RECORD
     sliding = load(s, a + SLIDING_J)
     limit = load(s, (n + 1) * RECORD + H) * load(s, a + D_J)
-    return load(s, a + MU) - select(absolute(sliding) == 1.0, copy_sign(limit, sliding), splat(0.0))
+    return load(s, a + MU) - select(abs(sliding) == 1.0, math.copysign(limit, sliding), 0.0)
 
 
 @kernel
 def slope_along(s, n, share, laws):  # type: ignore[no-untyped-def]
     """Return the slope of the function along the present step after ``share`` of it."""
-    total = splat(0.0)
+    total = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         start, load_0 = load(s, a + LINE_REL), load(s, a + LINE_MU)
@@ -131,61 +133,62 @@ def slope_along(s, n, share, laws):  # type: ignore[no-untyped-def]
         rel = start + share * step
         k, t0 = whole_law(s, n, i, rel, laws)
         missing = load_0 + share * (load(s, a + MU) - load_0) - (t0 - k * rel)
-        total = total + select(load(s, a + RIGID) == 0.0, step * missing, splat(0.0))
+        total = total + select(load(s, a + RIGID) == 0.0, step * missing, 0.0)
     return total
 
 
 @kernel
 def search_along(s, n, wanted, laws):  # type: ignore[no-untyped-def]
     """Return the share of the step to take in the worlds ``wanted``, at most 1, where the function is lowest."""
-    zero, one = splat(0.0), splat(1.0)
+    zero, one = splat(s, 0.0), splat(s, 1.0)
     low, high = zero, one
     at_low, at_high = slope_along(s, n, zero, laws), slope_along(s, n, one, laws)
-    enough = _ENOUGH * absolute(at_low)
+    enough = _ENOUGH * abs(at_low)
     share = one
     open_ = wanted & (at_low < 0.0) & (at_high > enough)
     for trial in range(_TRIALS):
         if not any_lane(open_):
             break
-        part = splat(0.5)
+        part = splat(s, 0.5)
         if trial % 2 == 0:
-            part = smaller(larger(at_low / (at_low - at_high), splat(0.02)), splat(0.98))
+            part = min(max(at_low / (at_low - at_high), 0.02), 0.98)
         share = select(open_, low + part * (high - low), share)
         slope = slope_along(s, n, share, laws)
         falls = open_ & (slope < 0.0)
         rises = open_ & (slope >= 0.0)
         low, at_low = select(falls, share, low), select(falls, slope, at_low)
         high, at_high = select(rises, share, high), select(rises, slope, at_high)
-        open_ = open_ & (absolute(slope) > enough)
+        open_ = open_ & (abs(slope) > enough)
     return share
 
 
 @kernel
 def pieces_hold(s, n, laws):  # type: ignore[no-untyped-def]
     """Return 1 in the worlds in which the laws hold at the rates and torques of the present solution."""
-    holds = splat(1.0)
+    holds = splat(s, 1.0)
     for i in range(1, n):
         a = i * RECORD
         rel, mu = load(s, a + REL), load(s, a + MU)
         k, t0 = whole_law(s, n, i, rel, laws)
-        met = absolute(mu) + absolute(load(s, a + PW)) + absolute(load(s, a + WW) * rel)
-        misses = (absolute(mu - (t0 - k * rel)) > _EXACT * met) & (load(s, a + RIGID) == 0.0)
-        holds = select(misses, splat(0.0), holds)
+        met = abs(mu) + abs(load(s, a + PW)) + abs(load(s, a + WW) * rel)
+        slack = by_precision(s, *_EXACT) * met + by_precision(s, *_LAW_ROUNDING) * (abs(t0) + abs(k * rel))
+        misses = (abs(mu - (t0 - k * rel)) > slack) & (load(s, a + RIGID) == 0.0)
+        holds = select(misses, 0.0, holds)
     return holds
 
 
 @kernel
 def has_laws(s, a):  # type: ignore[no-untyped-def]
     """Return True where the joint with record ``a`` is not held by anything but its own friction or stop."""
-    return (load(s, a + RIGID) == 0.0) | (absolute(load(s, a + AT_STOP)) > 0.0) | (load(s, a + SLIDING_J) == 2.0)
+    return (load(s, a + RIGID) == 0.0) | (abs(load(s, a + AT_STOP)) > 0.0) | (load(s, a + SLIDING_J) == 2.0)
 
 
 @kernel
 def laws_hold(s, n, laws):  # type: ignore[no-untyped-def]
     """Return 1 in the worlds whose joints obey their laws, with those held that stick or are at a stop."""
-    holds = splat(1.0)
+    holds = splat(s, 1.0)
     slack = load(s, (n + 1) * RECORD + TOLERANCE)
-    rate = _RATE * slack
+    rate = by_precision(s, *_RATE) * slack
     for i in range(1, n):
         a = i * RECORD
         rel, mu = load(s, a + REL), joint_load(s, n, i)
@@ -200,12 +203,12 @@ def laws_hold(s, n, laws):  # type: ignore[no-untyped-def]
             ahead, _ = stop_passed(s, n, i, rel + rate)
             behind, _ = stop_passed(s, n, i, rel - rate)
             beyond, end = stop_passed(s, n, i, rel)
-            holds = select((absolute(rel - end) > rate) & (absolute(beyond) > 0.0) & has_laws(s, a), splat(0.0), holds)
-            least = select(ahead > 0.0, splat(-math.inf), least)
-            most = select(behind < 0.0, splat(math.inf), most)
-        met = absolute(mu) + absolute(load(s, a + PW)) + absolute(load(s, a + WW) * rel)
-        miss = larger(mu - most, least - mu)
-        holds = select((miss > _LOOSE * slack * met) & has_laws(s, a), splat(0.0), holds)
+            holds = select((abs(rel - end) > rate) & (abs(beyond) > 0.0) & has_laws(s, a), 0.0, holds)
+            least = select(ahead > 0.0, -math.inf, least)
+            most = select(behind < 0.0, math.inf, most)
+        met = abs(mu) + abs(load(s, a + PW)) + abs(load(s, a + WW) * rel)
+        miss = max(mu - most, least - mu)
+        holds = select((miss > by_precision(s, *_LOOSE) * slack * met) & has_laws(s, a), 0.0, holds)
     return holds
 
 
@@ -214,16 +217,16 @@ def begin_descent(s, n, begins, laws):  # type: ignore[no-untyped-def]
     """Begin at the present solution in the worlds ``begins``; friction and stops become part of the joints' laws."""
     world = (n + 1) * RECORD
     steep, slack, failed = load(s, world + SLOPE), load(s, world + TOLERANCE), load(s, world + DESCENT) == ENDED
-    steeper = smaller(_STEEPER * steep, splat(_STEEPEST_AGAIN))
+    steeper = min(_STEEPER * steep, _STEEPEST_AGAIN)
     # Not far from the end of the last descent where contacts or ground friction have changed since.
-    again = select(load(s, world + DESCENT) == _HOLDS, splat(_STEEPEST), splat(_STEEP_FIRST))
-    slacker = smaller(_SLACKER * slack, splat(_SLACKEST))
+    again = select(load(s, world + DESCENT) == _HOLDS, by_precision(s, *_STEEPEST), _STEEP_FIRST)
+    slacker = min(_SLACKER * slack, _SLACKEST)
     if laws.joint_friction:  # what sticks at a finite slope may not stick when held, which a steeper one tells
         slacker = select(steep < _STEEPEST_AGAIN, slack, slacker)
         steeper = select(failed, steeper, again)
     else:
         steeper = select(failed & (slack >= _SLACKEST), steeper, again)
-    slacker = select(failed, slacker, splat(1.0))
+    slacker = select(failed, slacker, 1.0)
     store(s, world + SLOPE, select(begins, steeper, steep))
     store(s, world + TOLERANCE, select(begins, slacker, slack))
     for i in range(1, n):
@@ -233,8 +236,8 @@ def begin_descent(s, n, begins, laws):  # type: ignore[no-untyped-def]
         store(s, a + LINE_MU, select(begins, joint_load(s, n, i), load(s, a + LINE_MU)))
         if laws.joint_friction:
             was = load(s, a + SLIDING_J)
-            put_joint_friction(s, n, i, was, select(here, splat(0.0), was))
-        store(s, a + RIGID, select(here, splat(0.0), load(s, a + RIGID)))
+            put_joint_friction(s, n, i, was, select(here, 0.0, was))
+        store(s, a + RIGID, select(here, 0.0, load(s, a + RIGID)))
         if not (laws.limits or laws.imperfect):
             store(s, a + LAW_K, select(begins, load(s, a + K), load(s, a + LAW_K)))
             store(s, a + LAW_T0, select(begins, load(s, a + T0), load(s, a + LAW_T0)))
@@ -248,10 +251,10 @@ def end_descent(s, n, ends, laws):  # type: ignore[no-untyped-def]
         here = ends & (load(s, a + RIGID) == 0.0)
         rel = load(s, a + REL)
         k, t0, at_limit, flank = servo_piece(s, n, i, rel, laws)
-        side, end = splat(0.0), splat(0.0)
+        side, end = splat(s, 0.0), splat(s, 0.0)
         if laws.stops:
             side, end = stop_passed(s, n, i, rel)
-        stopped = absolute(side) > 0.0
+        stopped = abs(side) > 0.0
         if laws.imperfect:
             law_k, law_t0 = servo_law(s, n, i, flank)
             store(s, a + LAW_K, select(here, law_k, load(s, a + LAW_K)))
@@ -260,15 +263,15 @@ def end_descent(s, n, ends, laws):  # type: ignore[no-untyped-def]
             store(s, a + field, select(here, value, load(s, a + field)))
         if laws.joint_friction:
             limit = load(s, (n + 1) * RECORD + H) * load(s, a + D_J)
-            slides = absolute(steepness(s, n, i) * rel) >= limit
-            state = select(slides, copy_sign(splat(1.0), rel), select(stopped, splat(0.0), splat(2.0)))
+            slides = abs(steepness(s, n, i) * rel) >= limit
+            state = select(slides, math.copysign(1.0, rel), select(stopped, 0.0, 2.0))
             was = load(s, a + SLIDING_J)
-            put_joint_friction(s, n, i, was, select(here, select(limit > 0.0, state, splat(0.0)), was))
+            put_joint_friction(s, n, i, was, select(here, select(limit > 0.0, state, 0.0), was))
         if laws.stops:
             at = load(s, a + AT_STOP)
             side = select(at == side, side, 2.0 * side)
             store(s, a + AT_STOP, select(here, side, at))
-            store(s, a + RIGID, select(here & stopped, splat(1.0), load(s, a + RIGID)))
+            store(s, a + RIGID, select(here & stopped, 1.0, load(s, a + RIGID)))
             store(s, a + B, select(here & stopped, end, load(s, a + B)))
 
 
@@ -276,7 +279,6 @@ def end_descent(s, n, ends, laws):  # type: ignore[no-untyped-def]
 def descend(s, n, laws):  # type: ignore[no-untyped-def]
     """Correct the joints' laws in worlds that descend; return the first link that changed, or n + 1."""
     world = (n + 1) * RECORD
-    zero, one = splat(0.0), splat(1.0)
     phase, steep = load(s, world + DESCENT), load(s, world + SLOPE)
     if not any_lane(phase > 0.0):
         return n + 1
@@ -284,7 +286,8 @@ def descend(s, n, laws):  # type: ignore[no-untyped-def]
     goes_on, holds = phase == DESCENDS, pieces_hold(s, n, laws)
     share = search_along(s, n, goes_on & (holds == 0.0), laws)
     stage_ends = goes_on & (holds > 0.0)
-    ends = stage_ends & (steep >= _STEEPEST)
+    steepest = by_precision(s, *_STEEPEST)
+    ends = stage_ends & (steep >= steepest)
     for i in range(1, n):
         a = i * RECORD
         for start, end in ((LINE_REL, REL), (LINE_MU, MU)):
@@ -292,10 +295,10 @@ def descend(s, n, laws):  # type: ignore[no-untyped-def]
             store(s, a + start, select(goes_on, was + share * (load(s, a + end) - was), was))
     end_descent(s, n, ends, laws)
     begin_descent(s, n, begins, laws)
-    store(s, world + SLOPE, select(stage_ends & (steep < _STEEPEST), steep * _STEEPER, load(s, world + SLOPE)))
-    after = select(ends, splat(ENDED), select(phase == ENDED, splat(_HOLDS), phase))
-    store(s, world + DESCENT, select(begins, splat(DESCENDS), after))
-    takes = select(begins | goes_on, one, zero) - select(ends, one, zero)
+    store(s, world + SLOPE, select(stage_ends & (steep < steepest), steep * _STEEPER, load(s, world + SLOPE)))
+    after = select(ends, ENDED, select(phase == ENDED, _HOLDS, phase))
+    store(s, world + DESCENT, select(begins, DESCENDS, after))
+    takes = select(begins | goes_on, 1.0, 0.0) - select(ends, 1.0, 0.0)
     for i in range(1, n):
         a = i * RECORD
         here = (takes > 0.0) & (load(s, a + RIGID) == 0.0)
@@ -303,8 +306,8 @@ def descend(s, n, laws):  # type: ignore[no-untyped-def]
         store(s, a + K, select(here, k, load(s, a + K)))
         store(s, a + T0, select(here, t0, load(s, a + T0)))
     changes = begins | goes_on
-    store(s, world + LAWS_CHANGE, select(changes, one, select(phase > 0.0, zero, load(s, world + LAWS_CHANGE))))
-    store(s, world + STOPS_CHANGE, select(phase > 0.0, zero, load(s, world + STOPS_CHANGE)))
+    store(s, world + LAWS_CHANGE, select(changes, 1.0, select(phase > 0.0, 0.0, load(s, world + LAWS_CHANGE))))
+    store(s, world + STOPS_CHANGE, select(phase > 0.0, 0.0, load(s, world + STOPS_CHANGE)))
     return 1 if any_lane(changes) else n + 1
 
 

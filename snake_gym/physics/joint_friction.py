@@ -20,11 +20,13 @@ Worlds that go in circles descend (``joint_descent``).
 
 from __future__ import annotations
 
+import math
+
 from snake_gym.physics.actuators import ROUNDING, clamp
 from snake_gym.physics.lanes import (
     AT_STOP, BASE, DESCENT, D_J, MU, OMEGA, RECORD, REL, RIGID, RW, SLIDING_J, STOP, STOPS_CHANGE, B, H,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 from snake_gym.physics.stops import available_torque
 
 _LANDING = 1e-9
@@ -36,11 +38,11 @@ def put_joint_friction(s, n, i, was, state):  # type: ignore[no-untyped-def]
     """Bring joint i from the state ``was`` of its friction into another."""
     a = i * RECORD
     b = a + RECORD
-    h, zero, one = load(s, (n + 1) * RECORD + H), splat(0.0), splat(1.0)
+    h, zero, one = load(s, (n + 1) * RECORD + H), splat(s, 0.0), splat(s, 1.0)
     limit = h * load(s, a + D_J)
-    before = select(absolute(was) == 1.0, copy_sign(limit, was), zero)
-    after = select(absolute(state) == 1.0, copy_sign(limit, state), zero)
-    changes = absolute(after - before) > 0.0
+    before = select(abs(was) == 1.0, math.copysign(limit, was), zero)
+    after = select(abs(state) == 1.0, math.copysign(limit, state), zero)
+    changes = abs(after - before) > 0.0
     store(s, a + RW, select(changes, load(s, a + RW) - (after - before), load(s, a + RW)))
     store(s, b + RW, select(changes, load(s, b + RW) + (after - before), load(s, b + RW)))
     angle = load(s, a + BASE) - load(s, b + BASE)
@@ -55,12 +57,12 @@ def put_joint_friction(s, n, i, was, state):  # type: ignore[no-untyped-def]
 @kernel
 def begin_joint_friction(s, n):  # type: ignore[no-untyped-def]
     """Begin a step with joints that slide as they move and stick where they rest."""
-    zero = splat(0.0)
+    zero = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         rate = load(s, a + OMEGA) - load(s, a + RECORD + OMEGA)
         acts = (load(s, a + D_J) > 0.0) & (load(s, a + RIGID) == 0.0)
-        moves = select(absolute(rate) > 0.0, copy_sign(splat(1.0), rate), splat(2.0))
+        moves = select(abs(rate) > 0.0, math.copysign(1.0, rate), 2.0)
         put_joint_friction(s, n, i, zero, select(acts, moves, zero))
 
 
@@ -71,7 +73,7 @@ def revise_joint_friction(s, n, limited, stops):  # type: ignore[no-untyped-def]
     ``limited``: the laws have torque limits; ``stops``: the joints have stops.
     """
     world = (n + 1) * RECORD
-    zero, one, stick = splat(0.0), splat(1.0), splat(2.0)
+    zero, one, stick = splat(s, 0.0), splat(s, 1.0), splat(s, 2.0)
     h, plain = load(s, world + H), load(s, world + DESCENT) == 0.0
     changed = zero
     first = n + 1
@@ -79,18 +81,18 @@ def revise_joint_friction(s, n, limited, stops):  # type: ignore[no-untyped-def]
         a = i * RECORD
         was, limit, rel = load(s, a + SLIDING_J), h * load(s, a + D_J), load(s, a + REL)
         holding = load(s, a + MU) - available_torque(s, n, i, limited)
-        breaks = (was == 2.0) & (absolute(holding) > limit * (1.0 + ROUNDING))
-        turned = (absolute(was) == 1.0) & (was * rel < 0.0)
-        lands = turned & (absolute(load(s, a + AT_STOP)) > 0.0) & (absolute(rel) > _LANDING)
+        breaks = (was == 2.0) & (abs(holding) > limit * (1.0 + by_precision(s, *ROUNDING)))
+        turned = (abs(was) == 1.0) & (was * rel < 0.0)
+        lands = turned & (abs(load(s, a + AT_STOP)) > 0.0) & (abs(rel) > _LANDING)
         turns = turned & (load(s, a + AT_STOP) == 0.0)
         let_go = (was == 0.0) & (limit > 0.0) & (load(s, a + RIGID) == 0.0)
         changes = (breaks | turns | lands | let_go) & plain
         if any_lane(changes):
             first = i
             changed = select(changes, one, changed)
-            state = select(breaks, copy_sign(one, -holding), select(lands, -was, stick))
+            state = select(breaks, math.copysign(one, -holding), select(lands, -was, stick))
             put_joint_friction(s, n, i, was, select(changes, state, was))
-    store(s, world + STOPS_CHANGE, larger(changed, load(s, world + STOPS_CHANGE) if stops else zero))
+    store(s, world + STOPS_CHANGE, max(changed, load(s, world + STOPS_CHANGE) if stops else zero))
     return first
 
 
@@ -100,7 +102,7 @@ def settle_joint_friction(s, n, limited):  # type: ignore[no-untyped-def]
 
     The torque MU of a sticking joint becomes that of its actuator alone, as it is in a sliding one.
     """
-    ended = splat(0.0)
+    ended = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         state = load(s, a + SLIDING_J)
@@ -108,7 +110,7 @@ def settle_joint_friction(s, n, limited):  # type: ignore[no-untyped-def]
         sticks = state == 2.0
         if any_lane(sticks):
             store(s, a + MU, select(sticks, available_torque(s, n, i, limited), load(s, a + MU)))
-            store(s, a + RIGID, select(sticks, splat(0.0), load(s, a + RIGID)))
-        stops = (sticks & (absolute(rate) > 0.0)) | ((absolute(state) == 1.0) & (state * rate < 0.0))
-        ended = select(stops, splat(1.0), ended)
+            store(s, a + RIGID, select(sticks, 0.0, load(s, a + RIGID)))
+        stops = (sticks & (abs(rate) > 0.0)) | ((abs(state) == 1.0) & (state * rate < 0.0))
+        ended = select(stops, 1.0, ended)
     return ended

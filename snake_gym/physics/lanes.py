@@ -1,22 +1,24 @@
 """Memory layout of the kernels: worlds side by side, one record of named fields per link.
 
-``LANES`` worlds form a block. All scratch memory of a block is *one flat array*; link i (counted from 1, tail first)
-owns the record at ``i * RECORD``, and field f of lane k lies at ``record + f * LANES + k``: ``load(s, record + f)`` is
-that field of all worlds of the block (see ``simd``). Record 0 stays zero and stands for the empty place behind the
-tail: the recursion needs no special case. One record for the world and SLOTS short ones per link for contacts follow.
+Some worlds form a block: 8 in float64, 16 in float32 (see ``simd``). All scratch memory of a block is *one array* of
+rows, with a lane for each world; link i (counted from 1, tail first) owns the record at row ``i * RECORD``. Field f of
+lane k is ``s[record + f, k]``, and ``load(s, record + f)`` is that field of all worlds of the block. Record 0 stays
+zero and stands for the empty place behind the tail: the recursion needs no special case. One record for the world and
+SLOTS short ones per link for contacts follow.
 
 ``sin_cos`` replaces libm, whose calls do not vectorise: Cody-Waite reduction by pi/2 and minimax polynomials (fdlibm
-coefficients, S. Moshier's Cephes reduction constants); error below 4e-16 for |x| < 1e5.
+coefficients, S. Moshier's Cephes reduction constants); error below 4e-16 for |x| < 1e5, in float32 below 1e-7 for
+|x| < 1e3.
 """
 
 from __future__ import annotations
 
 import math
 
-from snake_gym.physics.simd import LANES, floor, inlined, kernel, select
+from snake_gym.physics.simd import by_precision, inlined, kernel, select
 
 _MOST_FIELDS = 256
-"""Most fields of a record; the names below take the offsets 0, LANES, 2 LANES ... in their order."""
+"""Most fields of a record; the names below take the rows 0, 1, 2 ... in their order."""
 
 # fmt: off
 (
@@ -67,9 +69,8 @@ _MOST_FIELDS = 256
     # loop, the torque that the loop requests at rel = 0, the share of it that the supply's pressure can meet
     P_LEFT, P_RIGHT, P_LEFT_P, P_RIGHT_P, G_LEFT, G_RIGHT, SLOWED, PASSIVE_K, PASSIVE_T0, REQUEST_T0, SHARE_MET,
     *_REST,
-) = (i * LANES for i in range(_MOST_FIELDS))
-N_FIELDS = _MOST_FIELDS - len(_REST)
-RECORD = N_FIELDS * LANES
+) = range(_MOST_FIELDS)
+RECORD = _MOST_FIELDS - len(_REST)
 FAULT_SLOTS = 2
 """Most faults of a joint at a time."""
 FAULT = F2_KIND - F_KIND
@@ -78,6 +79,8 @@ FAULT = F2_KIND - F_KIND
 # Values of the world: a record of their own behind the links', at (N + 1) * RECORD.
 (
     CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT, OVERLAP,
+    # place [m] and turns from which places and angles count in float32, so that it is fine enough; 0 in float64
+    FROM_X, FROM_Y, FROM_TURNS,
     # patches of the ground: change of friction, wave vector, phases
     HEIGHT, WAVE_X, WAVE_Y, PHASE_X, PHASE_Y,
     # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: weight in foreseen rates; AGE: smooth steps so far
@@ -93,7 +96,7 @@ FAULT = F2_KIND - F_KIND
     # Runge-Kutta
     CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
     *_,
-) = (i * LANES for i in range(N_FIELDS))
+) = range(RECORD)
 
 # Features of obstacles that a link may touch: SLOTS short records for each link, behind the world's.
 SLOTS = 8
@@ -109,33 +112,33 @@ SLOTS = 8
     # Coulomb friction that acted in the solution before, and mu times the normal impulse there
     T_BEFORE, T_LIMIT_BEFORE,
     *_REST,
-) = (i * LANES for i in range(_MOST_FIELDS))
-SLOT = (_MOST_FIELDS - len(_REST)) * LANES
+) = range(_MOST_FIELDS)
+SLOT = _MOST_FIELDS - len(_REST)
 # fmt: on
 
 _TWO_OVER_PI = 2.0 / math.pi
-_PIO2_HI = 1.5707963267341256e00  # first 33 bits of pi/2
-_PIO2_MID = 6.0771005063039659e-11  # next 33 bits
-_PIO2_LO = 2.0222662487959506e-21  # the rest
+_HI, _MID = (1.5707963267341256e00, 1.5703125), (6.0771005063039659e-11, 4.83751296997e-4)
+_LO = (2.0222662487959506e-21, 7.54978995489e-8)
+"""pi/2 in three parts, in float64 (33 bits each) and in float32 (11)."""
 
 
 @inlined
 def slot_of(n: int, link: int, slot: int) -> int:
-    """Return the offset at which slot ``slot`` (from 0) of link ``link`` (from 1) begins."""
+    """Return the row at which slot ``slot`` (from 0) of link ``link`` (from 1) begins."""
     return (n + 2) * RECORD + ((link - 1) * SLOTS + slot) * SLOT
 
 
 @inlined
-def scratch_size(n: int) -> int:
-    """Return the size of the scratch array, in numbers, for a block of chains of n links."""
+def scratch_rows(n: int) -> int:
+    """Return the number of rows of the scratch array for a block of chains of n links."""
     return (n + 2) * RECORD + n * SLOTS * SLOT
 
 
 @kernel
 def sin_cos(x):  # type: ignore[no-untyped-def]
     """Return sine and cosine of x [rad], |x| < 1e5, lane by lane."""
-    n = floor(x * _TWO_OVER_PI + 0.5)
-    r = ((x - n * _PIO2_HI) - n * _PIO2_MID) - n * _PIO2_LO
+    n = math.floor(x * _TWO_OVER_PI + 0.5)
+    r = ((x - n * by_precision(x, *_HI)) - n * by_precision(x, *_MID)) - n * by_precision(x, *_LO)
     z = r * r
     s = r + r * z * (
         -1.66666666666666324348e-01
@@ -147,7 +150,7 @@ def sin_cos(x):  # type: ignore[no-untyped-def]
         + z * (-1.38888888888741095749e-03 + z * (2.48015872894767294178e-05
         + z * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 - z * 1.13596475577881948265e-11))))
     ))  # fmt: skip
-    half = floor(n * 0.5)
+    half = math.floor(n * 0.5)
     swap = n - 2.0 * half > 0.5
-    sign = 1.0 - 2.0 * (half - 2.0 * floor(half * 0.5))
+    sign = 1.0 - 2.0 * (half - 2.0 * math.floor(half * 0.5))
     return sign * select(swap, c, s), sign * select(swap, -s, c)

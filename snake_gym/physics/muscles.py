@@ -28,7 +28,7 @@ from snake_gym.physics.lanes import (
     P_LEFT, P_LEFT_P, P_RIGHT, P_RIGHT_P, RECORD, REF_NOW, REL, REQUEST_T0, SHARE_MET, SIGMA, SLOWED, STRENGTH, T0,
     B, H, K, sin_cos,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, kernel, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import any_lane, kernel, load, select, store
 
 _LEAST_PULL = 1e-12
 """Least torque per pressure [N m/Pa] of a muscle that is used."""
@@ -64,23 +64,22 @@ def pull_side(cos, sin, side, m):  # type: ignore[no-untyped-def]
     """Return torque per pascal, g, and stiffness per pascal of the muscle on ``side`` (1.0 left, -1.0 right).
     ``cos`` and ``sin`` are those of half the joint angle."""
     length = 2.0 * (m.attachment * cos + side * m.half_width * sin)
-    arm = larger(m.half_width * cos - side * m.attachment * sin, splat(0.0))
+    arm = max(m.half_width * cos - side * m.attachment * sin, 0.0)
     stretch = length / m.rest_length
-    force = larger(m.area * (m.a * stretch * stretch - m.b), splat(0.0))
-    rise = select(force > 0.0, 2.0 * m.area * m.a * stretch / m.rest_length, splat(0.0))
+    force = max(m.area * (m.a * stretch * stretch - m.b), 0.0)
+    rise = select(force > 0.0, 2.0 * m.area * m.a * stretch / m.rest_length, 0.0)
     return force * arm, rise * arm * arm - 0.25 * force * length
 
 
 @kernel
 def split_torque(torque, g_left, g_right, m):  # type: ignore[no-untyped-def]
     """Return the pressures (left, right) that give ``torque`` [N m] at co-contraction as far as the limits allow."""
-    base, most = splat(m.base_pressure), splat(m.max_pressure)
-    zero = splat(0.0)
-    g_l, g_r = larger(g_left, splat(_LEAST_PULL)), larger(g_right, splat(_LEAST_PULL))
+    base, most = m.base_pressure, m.max_pressure
+    g_l, g_r = max(g_left, _LEAST_PULL), max(g_right, _LEAST_PULL)
     difference = (torque - base * (g_r - g_l)) / (g_r + g_l)
-    left = smaller(larger(base - difference, zero), most)
-    right = smaller(larger((torque + left * g_l) / g_r, zero), most)
-    return smaller(larger((right * g_r - torque) / g_l, zero), most), right
+    left = min(max(base - difference, 0.0), most)
+    right = min(max((torque + left * g_l) / g_r, 0.0), most)
+    return min(max((right * g_r - torque) / g_l, 0.0), most), right
 
 
 @kernel
@@ -98,15 +97,15 @@ def old_pressures(s, n, i, m):  # type: ignore[no-untyped-def]
     stays = 1.0 - share_of_valves(s, n, i, m)
     left = stays * (alpha * load(s, a + P_LEFT) - beta * load(s, a + P_LEFT_P))
     right = stays * (alpha * load(s, a + P_RIGHT) - beta * load(s, a + P_RIGHT_P))
-    return larger(left, splat(0.0)), larger(right, splat(0.0))
+    return max(left, 0.0), max(right, 0.0)
 
 
 @kernel
 def met_share(request, g_left, g_right, m):  # type: ignore[no-untyped-def]
     """Return the share of a torque request that the supply's pressure can meet."""
     most = m.max_pressure * select(request > 0.0, g_right, g_left)
-    size = absolute(request)
-    return select(size > most, most / size, splat(1.0))
+    size = abs(request)
+    return select(size > most, most / size, 1.0)
 
 
 @kernel
@@ -137,8 +136,8 @@ def load_muscles(s, n, m):  # type: ignore[no-untyped-def]
         store(s, a + G_RIGHT, g_r)
         left, right = old_pressures(s, n, i, m)
         # Co-contraction keeps its pressure while the valves work; its stiffness is that of the present pressures.
-        stiffness = h * larger(load(s, a + P_LEFT) * stiff_l + load(s, a + P_RIGHT) * stiff_r, splat(0.0))
-        passive = select(load(s, a + STRENGTH) > 0.0, splat(m.damping), splat(0.0))
+        stiffness = h * max(load(s, a + P_LEFT) * stiff_l + load(s, a + P_RIGHT) * stiff_r, 0.0)
+        passive = select(load(s, a + STRENGTH) > 0.0, m.damping, 0.0)
         asked = load(s, a + FF) + load(s, a + KP) * (load(s, a + REF_NOW) - base)
         request = asked - (h * load(s, a + KP) + load(s, a + KD)) * rate
         met = met_share(request, g_l, g_r, m)
@@ -149,7 +148,7 @@ def load_muscles(s, n, m):  # type: ignore[no-untyped-def]
         k, t0 = muscle_law(s, n, i, met, m)
         store(s, a + K, k)
         store(s, a + T0, t0)
-        store(s, a + B, splat(0.0))
+        store(s, a + B, 0.0)
 
 
 @kernel
@@ -163,7 +162,7 @@ def revise_muscles(s, n, m):  # type: ignore[no-untyped-def]
         request = load(s, a + REQUEST_T0) - gain * load(s, a + REL)
         was = load(s, a + SHARE_MET)
         met = met_share(request, load(s, a + G_LEFT), load(s, a + G_RIGHT), m)
-        changes = absolute(met - was) > _NEARLY * was
+        changes = abs(met - was) > _NEARLY * was
         if any_lane(changes):
             first = i
             k, t0 = muscle_law(s, n, i, met, m)
@@ -177,7 +176,6 @@ def revise_muscles(s, n, m):  # type: ignore[no-untyped-def]
 def move_muscles(s, n, m, keeps_past):  # type: ignore[no-untyped-def]
     """Take over the pressures at the step's end; the present ones become the past unless that is kept."""
     h = load(s, (n + 1) * RECORD + H)
-    most = splat(m.max_pressure)
     for i in range(1, n):
         a = i * RECORD
         gain = h * load(s, a + KP) + load(s, a + KD)
@@ -188,5 +186,5 @@ def move_muscles(s, n, m, keeps_past):  # type: ignore[no-untyped-def]
         if not keeps_past:
             store(s, a + P_LEFT_P, load(s, a + P_LEFT))
             store(s, a + P_RIGHT_P, load(s, a + P_RIGHT))
-        store(s, a + P_LEFT, smaller(old_left + share * left, most))
-        store(s, a + P_RIGHT, smaller(old_right + share * right, most))
+        store(s, a + P_LEFT, min(old_left + share * left, m.max_pressure))
+        store(s, a + P_RIGHT, min(old_right + share * right, m.max_pressure))

@@ -16,7 +16,7 @@ from snake_gym.physics.lanes import (
     DCY, DOM, DTH, FAULT, FAULT_SLOTS, F_KIND, F_ON, GX, GY, INERTIA, MASS, MU, OM0, OMEGA, RECORD, RW, RX, RY, SIGMA,
     SIN, SOL_W, SUM_X, SUM_Y, TH0, THETA, TOTAL, VX, VY, WEIGHT, WORK, H,
 )  # fmt: skip
-from snake_gym.physics.simd import any_lane, kernel, larger, load, select, splat, store
+from snake_gym.physics.simd import any_lane, kernel, load, select, splat, store
 
 
 @kernel
@@ -25,18 +25,18 @@ def stop_locked_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
 
     Worlds without such a joint stay as they are, so that they do not depend on others of their block.
     """
-    locking = splat(0.0)
+    locking = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         for slot in range(FAULT_SLOTS):
             f = a + slot * FAULT
             locks = (load(s, f + F_KIND) == LOCKED) & (load(s, f + F_ON) == step)
-            locking = select(locks, splat(1.0), locking)
+            locking = select(locks, 1.0, locking)
     if not any_lane(locking > 0.0):
         return
     world = (n + 1) * RECORD
     for field, value in ((ALPHA, 1.0), (BETA, 0.0), (SIGMA, 0.0), (H, 0.0)):
-        store(s, world + field, splat(value))
+        store(s, world + field, value)
     place_links(s, n, 0.0)
     load_links(s, n)
     add_viscous_friction(s, n)
@@ -101,14 +101,14 @@ def step_rk4(s, n, kind, dt, notes):  # type: ignore[no-untyped-def]
     for stage in range(4):
         solve_explicit(s, n, kind)
         if notes:
-            store(s, world + H, splat(1.0))  # laws hold torques here, not impulses
-            store(s, world + WEIGHT, splat(dt / 6.0 if stage == 0 or stage == 3 else dt / 3.0))
+            store(s, world + H, 1.0)  # laws hold torques here, not impulses
+            store(s, world + WEIGHT, dt / 6.0 if stage == 0 or stage == 3 else dt / 3.0)
             note_torques(s, n)
         for i in range(1, n):
             a = i * RECORD
             power = load(s, a + MU) * (load(s, a + OMEGA) - load(s, a + RECORD + OMEGA))
             share = dt / 6.0 if stage == 0 or stage == 3 else dt / 3.0
-            store(s, a + WORK, load(s, a + WORK) + share * larger(power, splat(0.0)))
+            store(s, a + WORK, load(s, a + WORK) + share * max(power, 0.0))
         for i in range(1, n + 1):
             a = i * RECORD
             rate = load(s, a + OMEGA)

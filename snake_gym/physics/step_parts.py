@@ -7,6 +7,10 @@ of two. One whose solution is not as predicted takes the stage again, from the s
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from snake_gym.physics.broad_phase import LEAST_STRIDE, SPEEDING_UP, count_slots, look_around
 from snake_gym.physics.contact_law import normal_velocity
 from snake_gym.physics.implicit import LATER, finish_stage, length_of, solve_stage
@@ -15,19 +19,7 @@ from snake_gym.physics.lanes import (
     PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T, SOL_W, TRAVEL, VN, H,
     slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import (
-    LANES,
-    absolute,
-    any_lane,
-    kernel,
-    larger,
-    load,
-    select,
-    smaller,
-    splat,
-    square_root,
-    store,
-)
+from snake_gym.physics.simd import any_lane, kernel, load, n_lanes, select, splat, store
 
 _MOST_DIVISIONS = 10
 """Most times that a step is halved because of links that move fast near obstacles."""
@@ -40,14 +32,14 @@ _STRAY = 0.01
 @kernel
 def fastest_point(s, n, vx_field, vy_field, rate_field):  # type: ignore[no-untyped-def]
     """Return a bound of the speed [m/s] of any point of the links, whose centres' velocities and rates are given."""
-    square, turning = splat(0.0), splat(0.0)
+    square, turning = splat(s, 0.0), splat(s, 0.0)
     for i in range(1, n + 1):
         a = i * RECORD
         vx, vy = load(s, a + vx_field), load(s, a + vy_field)
-        square = larger(square, vx * vx + vy * vy)
-        reach = load(s, a + HALF) * (1.0 + absolute(load(s, a + AHEAD)))
-        turning = larger(turning, reach * absolute(load(s, a + rate_field)))
-    return square_root(square) + turning
+        square = max(square, vx * vx + vy * vy)
+        reach = load(s, a + HALF) * (1.0 + abs(load(s, a + AHEAD)))
+        turning = max(turning, reach * abs(load(s, a + rate_field)))
+    return math.sqrt(square) + turning
 
 
 @kernel
@@ -58,7 +50,7 @@ def divide_step(s, n, dt):  # type: ignore[no-untyped-def]
     stride, longest = dt * load(s, world + PACE), load(s, world + LONGEST_STRIDE)
     if not any_lane(stride > longest):
         return False
-    parts = splat(1.0)
+    parts = splat(s, 1.0)
     for _ in range(_MOST_DIVISIONS):
         parts = select(stride > longest * parts, 2.0 * parts, parts)
     store(s, world + PARTS, parts)
@@ -68,7 +60,7 @@ def divide_step(s, n, dt):  # type: ignore[no-untyped-def]
 @kernel
 def rotated_more_than_predicted(s, n, counts):  # type: ignore[no-untyped-def]
     """Return in which worlds links touch, or may, whose foreseen gaps are wrong, as they turn otherwise."""
-    world, zero = (n + 1) * RECORD, splat(0.0)
+    world, zero = (n + 1) * RECORD, splat(s, 0.0)
     sigma, error = load(s, world + SIGMA), zero
     for i in range(1, n + 1):
         a = i * RECORD
@@ -85,7 +77,7 @@ def rotated_more_than_predicted(s, n, counts):  # type: ignore[no-untyped-def]
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             gap = load(s, c + GAP) + h * (normal_velocity(s, i * RECORD, c) - load(s, c + VN))
-            touches = select((load(s, c + ON) > 0.0) | (gap < 2.0 * error), splat(1.0), touches)
+            touches = select((load(s, c + ON) > 0.0) | (gap < 2.0 * error), 1.0, touches)
     return wrong & (touches > 0.0)
 
 
@@ -109,7 +101,7 @@ def prediction_failed(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped
         far = far | (load(s, world + JAMMED) > 0.0)
     if parts >= _MOST_PARTS or not any_lane(far):
         return False
-    store(s, world + PARTS, select(far, splat(2.0), splat(1.0)))
+    store(s, world + PARTS, select(far, 2.0, 1.0))
     return True
 
 
@@ -125,15 +117,15 @@ def note_pace(s, n, dt):  # type: ignore[no-untyped-def]
 @kernel
 def copy_scratch(to, s):  # type: ignore[no-untyped-def]
     """Copy a scratch array."""
-    for i in range(s.size):
-        to[i] = s[i]
+    for i in range(s.shape[0]):
+        store(to, i, load(s, i))
 
 
 @kernel
 def copy_lane(to, s, k):  # type: ignore[no-untyped-def]
     """Copy lane k of a scratch array."""
-    for i in range(k, s.size, LANES):
-        to[i] = s[i]
+    for i in range(s.shape[0]):
+        to[i, k] = s[i, k]
 
 
 @kernel
@@ -155,7 +147,7 @@ def take_stage(  # type: ignore[no-untyped-def]
 
     Each lane takes it in its number of PARTS, a power of two, or more if its prediction failed. All lanes take all
     numbers that occur, from the same begin, and keep the result of their own: no world depends on its neighbours.
-    ``spare`` (3, scratch size): room for the begin, the results, and the laws with which the stage begins.
+    ``spare`` (3, rows, lanes): room for the begin, the results, and the laws with which the stage begins.
     """
     parts_of = (n + 1) * RECORD + PARTS
     begin, result, laws_before = spare[0], spare[1], spare[2]
@@ -164,7 +156,7 @@ def take_stage(  # type: ignore[no-untyped-def]
         copy_scratch(begin, s)
     else:
         copy_laws(laws_before, s, n)
-    parts, left = 1, LANES
+    parts, left = np.int64(1), n_lanes(s)
     while left > 0:
         if not divided or any_lane(load(begin, parts_of) == float(parts)):
             if parts > 1:
@@ -175,10 +167,10 @@ def take_stage(  # type: ignore[no-untyped-def]
             )
             if not divided:
                 return
-            for k in range(LANES):
-                if begin[parts_of + k] == parts:
-                    if s[parts_of + k] > parts:
-                        begin[parts_of + k] = 2.0 * parts
+            for k in range(n_lanes(s)):
+                if begin[parts_of, k] == parts:
+                    if s[parts_of, k] > parts:
+                        begin[parts_of, k] = 2.0 * parts
                     else:
                         left -= 1
                         copy_lane(result, s, k)
@@ -198,16 +190,16 @@ def take_parts(  # type: ignore[no-untyped-def]
     """
     world = (n + 1) * RECORD
     length = length_of(stage, dt) / parts
-    strayed = splat(0.0)
+    strayed = splat(s, 0.0)
     if parts > 1:
         stage, dt = LATER, length
-        store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
+        store(s, world + AGE, min(load(s, world + AGE), 0.0))
     for part in range(parts):
         if part > 0:
             look_around(s, n, ids, count, length, obstacles, counts, old)
         solve_stage(s, n, stage, dt, counts, laws)
         if prediction_failed(s, n, counts, length, obstacles.skin_m, parts):
-            strayed = larger(strayed, load(s, world + PARTS) - 1.0)
+            strayed = max(strayed, load(s, world + PARTS) - 1.0)
             if not divided:
                 copy_scratch(begin, s)
                 copy_laws(begin, laws_before, n)
@@ -215,6 +207,6 @@ def take_parts(  # type: ignore[no-untyped-def]
         note_pace(s, n, length)
         finish_stage(s, n, stage, dt, counts, laws)
     if parts > 1:
-        store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
+        store(s, world + AGE, min(load(s, world + AGE), 0.0))
     store(s, world + PARTS, parts * (1.0 + strayed))
     return divided

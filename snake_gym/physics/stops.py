@@ -18,12 +18,14 @@ world descends (``joint_descent``).
 
 from __future__ import annotations
 
+import math
+
 from snake_gym.physics.actuators import ROUNDING
 from snake_gym.physics.lanes import (
     AGE, AT_STOP, BASE, DESCENT, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, MU, NO_LOAD, N_RELEASED, OMEGA, OMEGA_P, RECORD,
     REL, RIGID, STOP, STOPS_CHANGE, T0, THETA, THETA_P, TRIES, VOLT, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 
 PATIENCE = 4.0
 """Corrections of a world's contacts after which stops and contacts wait for the joints' laws to settle before each."""
@@ -35,29 +37,29 @@ _MOST_RELEASES = 2.0
 def foresee_hits(s, n, dt):  # type: ignore[no-untyped-def]
     """Set AGE = 0, no smooth past, in worlds in which a joint will meet its stop in the step to come."""
     world = (n + 1) * RECORD
-    hits = splat(0.0)
+    hits = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         b = a + RECORD
         rate = load(s, a + OMEGA) - load(s, b + OMEGA)
         rate = rate + (rate - (load(s, a + OMEGA_P) - load(s, b + OMEGA_P)))
         ahead = load(s, a + THETA) - load(s, b + THETA) + dt * rate
-        hit = (load(s, a + AT_STOP) == 0.0) & (load(s, a + RIGID) == 0.0) & (absolute(ahead) > load(s, a + STOP))
-        hits = select(hit, splat(1.0), hits)
+        hit = (load(s, a + AT_STOP) == 0.0) & (load(s, a + RIGID) == 0.0) & (abs(ahead) > load(s, a + STOP))
+        hits = select(hit, 1.0, hits)
     age = load(s, world + AGE)
-    store(s, world + AGE, select((hits > 0.0) & (age > 0.0), splat(0.0), age))
+    store(s, world + AGE, select((hits > 0.0) & (age > 0.0), 0.0, age))
 
 
 @kernel
 def passes_stop(s, n, beta):  # type: ignore[no-untyped-def]
     """Return 1 for worlds in which a joint's base would lie beyond its stop, which would throw the joint back."""
-    beyond = splat(0.0)
+    beyond = splat(s, 0.0)
     for i in range(1, n):
         a = i * RECORD
         b = a + RECORD
-        angle, stop = load(s, a + THETA) - load(s, b + THETA), load(s, a + STOP) + ROUNDING
+        angle, stop = load(s, a + THETA) - load(s, b + THETA), load(s, a + STOP) + by_precision(s, *ROUNDING)
         base = angle + beta * (angle - (load(s, a + THETA_P) - load(s, b + THETA_P)))
-        beyond = select((absolute(base) > stop) & (absolute(angle) <= stop), splat(1.0), beyond)
+        beyond = select((abs(base) > stop) & (abs(angle) <= stop), 1.0, beyond)
     return beyond
 
 
@@ -65,17 +67,16 @@ def passes_stop(s, n, beta):  # type: ignore[no-untyped-def]
 def hold_stops(s, n):  # type: ignore[no-untyped-def]
     """Hold joints at the stop at which the last step left them."""
     h = load(s, (n + 1) * RECORD + H)
-    zero = splat(0.0)
     for i in range(1, n):
         a = i * RECORD
         at = load(s, a + AT_STOP)
-        store(s, a + N_RELEASED, zero)
-        if any_lane(absolute(at) > 0.0):
-            side = select(at > 0.0, splat(1.0), select(at < 0.0, splat(-1.0), zero))
+        store(s, a + N_RELEASED, 0.0)
+        if any_lane(abs(at) > 0.0):
+            side = select(at > 0.0, 1.0, select(at < 0.0, -1.0, 0.0))
             held = (side > 0.0) | (side < 0.0)
             angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
             store(s, a + AT_STOP, side)
-            store(s, a + RIGID, select(held, splat(1.0), load(s, a + RIGID)))
+            store(s, a + RIGID, select(held, 1.0, load(s, a + RIGID)))
             store(s, a + B, select(held, (side * load(s, a + STOP) - angle) / h, load(s, a + B)))
 
 
@@ -87,10 +88,10 @@ def available_torque(s, n, i, limited):  # type: ignore[no-untyped-def]
     if not limited:
         return load(s, a + T0) - load(s, a + K) * rel
     torque = load(s, a + LAW_T0) - load(s, a + LAW_K) * rel
-    along = select(torque * rel > 0.0, absolute(rel), splat(0.0))
+    along = select(torque * rel > 0.0, abs(rel), 0.0)
     volt = load(s, (n + 1) * RECORD + VOLT)
     most = load(s, (n + 1) * RECORD + H) * load(s, a + LIMIT) * (volt - along / load(s, a + NO_LOAD))
-    return select(absolute(torque) > most, copy_sign(splat(1.0), torque) * most, torque)
+    return select(abs(torque) > most, math.copysign(1.0, torque) * most, torque)
 
 
 @kernel
@@ -100,7 +101,7 @@ def revise_stops(s, n, limited):  # type: ignore[no-untyped-def]
     All joints change at once until one goes in circles. ``limited``: the laws have torque limits.
     """
     world = (n + 1) * RECORD
-    zero, one = splat(0.0), splat(1.0)
+    zero, one = splat(s, 0.0), splat(s, 1.0)
     h, busy, descent = load(s, world + H), load(s, world + LAWS_CHANGE), load(s, world + DESCENT)
     waits = (load(s, world + TRIES) >= PATIENCE) & (busy > 0.0)
     free = select(waits | (descent > 0.0), zero, one)
@@ -112,21 +113,21 @@ def revise_stops(s, n, limited):  # type: ignore[no-untyped-def]
         angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
         ahead = angle + h * load(s, a + REL)
         surplus = load(s, a + MU) - available_torque(s, n, i, limited)
-        caught = (at == 0.0) & (rigid == 0.0) & (absolute(ahead) > stop) & (free > 0.0)
+        caught = (at == 0.0) & (rigid == 0.0) & (abs(ahead) > stop) & (free > 0.0)
         let_go = (at * surplus > 0.0) & (free > 0.0)
         times = load(s, a + N_RELEASED)
         if any_lane(caught | let_go):
             first = i
             changed = select(caught | let_go, one, changed)
             circles = select(let_go & (times >= _MOST_RELEASES), one, circles)
-            side = copy_sign(splat(1.0), ahead)
-            rigid = select(caught, splat(1.0), select(let_go, splat(0.0), rigid))
+            side = math.copysign(1.0, ahead)
+            rigid = select(caught, 1.0, select(let_go, 0.0, rigid))
             store(s, a + RIGID, rigid)
             store(s, a + B, select(caught, (side * stop - angle) / h, load(s, a + B)))
-            store(s, a + AT_STOP, select(caught, 2.0 * side, select(let_go, splat(0.0), at)))
+            store(s, a + AT_STOP, select(caught, 2.0 * side, select(let_go, 0.0, at)))
             store(s, a + N_RELEASED, select(let_go, times + 1.0, times))
     store(s, world + STOPS_CHANGE, changed)
-    store(s, world + DESCENT, larger(descent, circles))
+    store(s, world + DESCENT, max(descent, circles))
     return first
 
 
@@ -136,5 +137,5 @@ def release_stops(s, n):  # type: ignore[no-untyped-def]
     for i in range(1, n):
         a = i * RECORD
         at = load(s, a + AT_STOP)
-        if any_lane(absolute(at) > 0.0):
-            store(s, a + RIGID, select(absolute(at) > 0.0, splat(0.0), load(s, a + RIGID)))
+        if any_lane(abs(at) > 0.0):
+            store(s, a + RIGID, select(abs(at) > 0.0, 0.0, load(s, a + RIGID)))

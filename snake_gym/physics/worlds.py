@@ -9,13 +9,13 @@ import numpy as np
 from snake_gym.physics.faults import HEALTHY, hash_number
 from snake_gym.physics.imperfections import UNKNOWN
 from snake_gym.physics.lanes import (
-    AGE, FLANK, AHEAD, ARM, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N,
-    D_R, D_T, FAULT, FF, FACING, FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF,
-    HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MEAN_RATE, MEAN_TORQUE, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY,
-    P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE, STOOD_STILL, STOP, S_MAX, THETA,
-    TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
+    AGE, AHEAD, ARM, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R,
+    D_T, FACING, FAULT, FAULT_SLOTS, FF, FLANK, FORCE_X, FORCE_Y, FROM_TURNS, FROM_X, FROM_Y, F_KIND, F_LATE, F_OFF,
+    F_OFFSET, F_ON, F_STRENGTH, GX, GY, H, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MEAN_RATE, MEAN_TORQUE,
+    MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, SHIFT, SLIP, SLIP_RATE,
+    SQUARE, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK,
 )  # fmt: skip
-from snake_gym.physics.simd import LANES, absolute, any_lane, kernel, load, splat, store
+from snake_gym.physics.simd import any_lane, by_precision, kernel, load, n_lanes, store
 
 _hash_number = kernel(hash_number)
 _LINK_FIELDS = (MASS, INERTIA, HALF, AHEAD, C_T, C_N, C_R, D_T, D_N, D_R, BACKWARD, RADIUS)
@@ -25,6 +25,7 @@ _LAST_LINK, _FIRST_JOINT = len(_LINK_FIELDS), len(_LINK_FIELDS) + 1
 """Ends of these in it."""
 _NEVER = 1e18
 """Number of a sub-step that is never reached."""
+_TURN = 2.0 * math.pi
 _SLACK = 1e-6
 """Rounding, in sub-steps, by which a sub-step may begin before a fault's time and still counts as at it."""
 
@@ -35,9 +36,9 @@ def gather_fields(s, n_rows, ids, count, fields, values):  # type: ignore[no-unt
     for j, field in enumerate(fields):
         for i in range(n_rows):
             a = (i + 1) * RECORD + field
-            for k in range(LANES):
+            for k in range(n_lanes(s)):
                 # A number without sign needs no test for an index from the end.
-                s[a + k] = values[j][np.uint64(ids[min(k, count - 1)]), i]
+                s[a, k] = values[j][np.uint64(ids[min(k, count - 1)]), i]
 
 
 @kernel
@@ -47,84 +48,81 @@ def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
     gather_fields(s, n - 1, ids, count, _JOINT_FIELDS, params[_FIRST_JOINT:])
     for i in range(1, n + 1):
         a = i * RECORD
-        store(s, a + FACING, splat(1.0))
+        store(s, a + FACING, 1.0)
         store(s, a + ARM, load(s, a + HALF) * (1.0 - load(s, a + AHEAD)))
-    for k in range(LANES):
+    for k in range(n_lanes(s)):
         w = ids[min(k, count - 1)]
         total = 0.0
         for i in range(n):
             total += params.mass[w, i]
-        world = (n + 1) * RECORD + k
-        s[world + TOTAL] = total
-        s[world + GX] = params.body_acc[w, 0]
-        s[world + GY] = params.body_acc[w, 1]
+        world = (n + 1) * RECORD
+        s[world + TOTAL, k] = total
+        s[world + GX, k], s[world + GY, k] = params.body_acc[w, 0], params.body_acc[w, 1]
 
 
 @kernel
 def gather_faults(s, n, ids, count, dt, state, faults, slot):  # type: ignore[no-untyped-def]
     """Copy the faults in one slot of worlds ``ids[:count]`` into the lanes of a block; return True if there are any."""
     some = False
-    for k in range(LANES):
-        w = ids[min(k, count - 1)]
-        for i in range(n - 1):
-            f = (i + 1) * RECORD + k + slot * FAULT
-            s[f + F_KIND] = faults.kind[w, i]
+    for i in range(n - 1):
+        f = (i + 1) * RECORD + slot * FAULT
+        for k in range(n_lanes(s)):
+            w = ids[min(k, count - 1)]
+            s[f + F_KIND, k] = faults.kind[w, i]
             if faults.kind[w, i] != HEALTHY:
                 some = True
-                s[f + F_STRENGTH] = faults.strength[w, i]
-                s[f + F_OFFSET] = faults.offset_rad[w, i]
-                s[f + F_ON], s[f + F_OFF] = fault_steps(w, i, 0, state.time_s[w], dt, faults)
-                late = s[f + F_ON] * dt - (faults.onset_s[w, i] - state.time_s[w])
-                s[f + F_LATE] = late if 0.0 < late < dt else 0.0
+                s[f + F_STRENGTH, k] = faults.strength[w, i]
+                s[f + F_OFFSET, k] = faults.offset_rad[w, i]
+                s[f + F_ON, k], s[f + F_OFF, k] = fault_steps(w, i, 0, state.time_s[w], dt, faults)
+                late = s[f + F_ON, k] * dt - (faults.onset_s[w, i] - state.time_s[w])
+                s[f + F_LATE, k] = late if 0.0 < late < dt else 0.0
     return some
 
 
 @kernel
 def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward):  # type: ignore[no-untyped-def]
     """Copy worlds ``ids[:count]``, faults and commands into the lanes of a block; return the number of fault slots."""
-    n_slots = 1 if gather_faults(s, n, ids, count, dt, state, faults[0], 0) else 0
-    if gather_faults(s, n, ids, count, dt, state, faults[1], 1):
-        n_slots = 2
+    n_slots = 0
+    for slot in range(FAULT_SLOTS):
+        if gather_faults(s, n, ids, count, dt, state, faults[slot], slot):
+            n_slots = slot + 1
+    gather_fields(s, n, ids, count, (OMEGA,), (state.link_rate,))
+    gather_fields(s, n - 1, ids, count, (REF, FF, LASH), (reference, feedforward, state.lash_rad))
+    for i in range(1, n + 1):
+        for field in (WORK, MEAN_TORQUE, MEAN_RATE, FORCE_X, FORCE_Y, AT_STOP, AT_LIMIT):
+            store(s, i * RECORD + field, 0.0)
+        store(s, i * RECORD + FLANK, UNKNOWN)
     world = (n + 1) * RECORD
-    for k in range(LANES):
-        w = ids[min(k, count - 1)]
+    for field in (TOUCHES, STOOD_STILL, DEPTH):
+        store(s, world + field, 0.0)
+    store(s, world + AGE, 1.0)
+    for k in range(n_lanes(s)):
+        w = np.uint64(ids[min(k, count - 1)])
+        s[world + FROM_TURNS, k] = by_precision(s, 0.0, np.rint(state.link_angle[w, 0] / _TURN))
+        s[world + FROM_X, k] = by_precision(s, 0.0, state.centre_xy[w, 0])
+        s[world + FROM_Y, k] = by_precision(s, 0.0, state.centre_xy[w, 1])
         for i in range(n):
-            a = (i + 1) * RECORD + k
-            s[a + THETA] = state.link_angle[w, i]
-            s[a + OMEGA] = state.link_rate[w, i]
-            for field in (WORK, MEAN_TORQUE, MEAN_RATE, FORCE_X, FORCE_Y, AT_STOP, AT_LIMIT):
-                s[a + field] = 0.0
-        for i in range(n - 1):
-            a = (i + 1) * RECORD + k
-            s[a + REF] = reference[w, i]
-            s[a + LASH] = state.lash_rad[w, i]
-            s[a + FLANK] = UNKNOWN
-            s[a + FF] = feedforward[w, i]
-        s[world + CX + k] = state.centre_xy[w, 0]
-        s[world + CY + k] = state.centre_xy[w, 1]
-        s[world + CVX + k] = state.centre_vel[w, 0]
-        s[world + CVY + k] = state.centre_vel[w, 1]
-        s[world + AGE + k] = 1.0
-        s[world + VOLT + k] = state.supply[w]
+            s[(i + 1) * RECORD + THETA, k] = state.link_angle[w, i] - _TURN * s[world + FROM_TURNS, k]
+        s[world + CX, k] = state.centre_xy[w, 0] - np.float64(s[world + FROM_X, k])
+        s[world + CY, k] = state.centre_xy[w, 1] - np.float64(s[world + FROM_Y, k])
+        s[world + CVX, k], s[world + CVY, k] = state.centre_vel[w, 0], state.centre_vel[w, 1]
+        s[world + VOLT, k] = state.supply[w]
         for i in range(state.muscle_pressure.shape[1]):
-            s[(i + 1) * RECORD + P_LEFT + k] = state.muscle_pressure[w, i, 0]
-            s[(i + 1) * RECORD + P_RIGHT + k] = state.muscle_pressure[w, i, 1]
-        s[world + TOUCHES + k] = 0.0
-        s[world + STOOD_STILL + k] = 0.0
-        s[world + DEPTH + k] = 0.0
+            s[(i + 1) * RECORD + P_LEFT, k] = state.muscle_pressure[w, i, 0]
+            s[(i + 1) * RECORD + P_RIGHT, k] = state.muscle_pressure[w, i, 1]
     return n_slots
 
 
 @kernel
 def gather_servos(s, n, ids, count, state):  # type: ignore[no-untyped-def]
     """Copy the slips of worlds ``ids[:count]`` into the lanes of a block, and begin to note torques."""
-    for k in range(LANES):
+    for k in range(n_lanes(s)):
         w = ids[min(k, count - 1)]
         for i in range(n - 1):
-            a = (i + 1) * RECORD + k
-            s[a + SLIP] = state.slip_rad[w, i]
-            s[a + SLIP_RATE] = 0.0  # the feed-forward has no part of it yet
-            s[a + SQUARE] = 0.0
+            a = (i + 1) * RECORD
+            s[a + SLIP, k] = state.slip_rad[w, i]
+            s[a + SLIP_RATE, k] = 0.0  # the feed-forward has no part of it yet
+            s[a + SQUARE, k] = 0.0
 
 
 @kernel
@@ -133,10 +131,10 @@ def scatter_servos(s, n, ids, count, state, torque_square):  # type: ignore[no-u
     for k in range(count):
         w = ids[k]
         for i in range(n - 1):
-            a = (i + 1) * RECORD + k
-            state.slip_rad[w, i] = s[a + SLIP]
-            state.slip_rate[w, i] = s[a + SLIP_RATE]
-            torque_square[w, i] += s[a + SQUARE]
+            a = (i + 1) * RECORD
+            state.slip_rad[w, i] = s[a + SLIP, k]
+            state.slip_rate[w, i] = s[a + SLIP_RATE, k]
+            torque_square[w, i] += s[a + SQUARE, k]
 
 
 @kernel
@@ -146,7 +144,7 @@ def take_commands(s, n, ids, count, step, late):  # type: ignore[no-untyped-def]
     The acceleration jumps there, so that the sub-step is a backward Euler step (``implicit``).
     """
     following = _NEVER
-    for k in range(LANES):
+    for k in range(n_lanes(s)):
         w = ids[min(k, count - 1)]
         for d in range(late.step.shape[1]):
             if late.step[w, d] > step:
@@ -154,11 +152,11 @@ def take_commands(s, n, ids, count, step, late):  # type: ignore[no-untyped-def]
             if late.step[w, d] != step or step == 0:
                 continue
             for i in range(n - 1):
-                a = (i + 1) * RECORD + k
-                s[a + REF] = late.aim[w, d, i]
-                s[a + REF_NOW] = s[a + REF] + s[a + SHIFT]
-            age = (n + 1) * RECORD + AGE + k
-            s[age] = min(s[age], 0.0)
+                a = (i + 1) * RECORD
+                s[a + REF, k] = late.aim[w, d, i]
+                s[a + REF_NOW, k] = s[a + REF, k] + s[a + SHIFT, k]
+            age = (n + 1) * RECORD + AGE
+            s[age, k] = min(s[age, k], 0.0)
     return following
 
 
@@ -194,13 +192,13 @@ def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
 @kernel
 def renew_bursts(s, n, ids, count, step, dt, state, faults, slot):  # type: ignore[no-untyped-def]
     """Set the next burst of intermittent faults of one slot whose burst ends in sub-step ``step``."""
-    for k in range(LANES):
+    for k in range(n_lanes(s)):
         w = ids[min(k, count - 1)]
         for i in range(n - 1):
-            f = (i + 1) * RECORD + k + slot * FAULT
-            if s[f + F_KIND] > 0.0 and s[f + F_OFF] == step and faults.period_s[w, i] < _NEVER:
+            f = (i + 1) * RECORD + slot * FAULT
+            if s[f + F_KIND, k] > 0.0 and s[f + F_OFF, k] == step and faults.period_s[w, i] < _NEVER:
                 on, off = fault_steps(w, i, step, state.time_s[w], dt, faults)
-                s[f + F_ON], s[f + F_OFF] = max(on, step + 1.0), max(off, step + 2.0)
+                s[f + F_ON, k], s[f + F_OFF, k] = max(on, step + 1.0), max(off, step + 2.0)
 
 
 @kernel
@@ -210,38 +208,39 @@ def _first_step(at_s: float, now_s: float, dt: float) -> float:
 
 
 @kernel
-def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyped-def]
-    """Copy the lanes of a block back into worlds ``ids[:count]``; MU holds impulses of a step H."""
+def scatter_worlds(s, n, ids, count, elapsed_s, state, obstacles):  # type: ignore[no-untyped-def]
+    """Copy the lanes of a block into worlds ``ids[:count]``, contact forces if ``obstacles``; MU becomes a torque."""
     world = (n + 1) * RECORD
+    for i in range(1, n):
+        store(s, i * RECORD + MU, load(s, i * RECORD + MU) / load(s, world + H))
     for k in range(count):
         w = ids[k]
         work = 0.0
+        from_x, from_y = np.float64(s[world + FROM_X, k]), np.float64(s[world + FROM_Y, k])
         for i in range(n):
-            a = (i + 1) * RECORD + k
-            state.link_angle[w, i] = s[a + THETA]
-            state.link_rate[w, i] = s[a + OMEGA]
-            state.contact_force[w, i, 0] = s[a + FORCE_X] / elapsed_s
-            state.contact_force[w, i, 1] = s[a + FORCE_Y] / elapsed_s
+            a = (i + 1) * RECORD
+            state.link_angle[w, i] = s[a + THETA, k] + _TURN * s[world + FROM_TURNS, k]
+            state.link_rate[w, i] = s[a + OMEGA, k]
+            if obstacles:
+                state.contact_force[w, i, 0] = s[a + FORCE_X, k] / elapsed_s
+                state.contact_force[w, i, 1] = s[a + FORCE_Y, k] / elapsed_s
             if i < n - 1:
-                work += s[a + WORK]
-                state.joint_torque[w, i] = s[a + MU] / s[world + H + k]
-                state.lash_rad[w, i] = s[a + LASH]
-        state.centre_xy[w, 0] = s[world + CX + k]
-        state.centre_xy[w, 1] = s[world + CY + k]
-        state.head_xy[w, 0] = s[world + HEAD_X + k]
-        state.head_xy[w, 1] = s[world + HEAD_Y + k]
-        state.centre_vel[w, 0] = s[world + CVX + k]
-        state.centre_vel[w, 1] = s[world + CVY + k]
-        state.n_contacts[w] = s[world + TOUCHES + k] / elapsed_s
-        state.penetration_m[w] = s[world + DEPTH + k]
+                work += s[a + WORK, k]
+                state.joint_torque[w, i] = s[a + MU, k]
+                state.lash_rad[w, i] = s[a + LASH, k]
+        state.centre_xy[w, 0], state.centre_xy[w, 1] = s[world + CX, k] + from_x, s[world + CY, k] + from_y
+        state.head_xy[w, 0], state.head_xy[w, 1] = s[world + HEAD_X, k] + from_x, s[world + HEAD_Y, k] + from_y
+        state.centre_vel[w, 0], state.centre_vel[w, 1] = s[world + CVX, k], s[world + CVY, k]
+        state.n_contacts[w] = s[world + TOUCHES, k] / elapsed_s
+        state.penetration_m[w] = s[world + DEPTH, k]
         state.work_j[w] += work
-        state.stood_still[w] += s[world + STOOD_STILL + k]
-        state.supply[w] = s[world + VOLT + k]
-        state.overlap_now_m[w] = s[world + OVERLAP + k]
+        state.stood_still[w] += s[world + STOOD_STILL, k]
+        state.supply[w] = s[world + VOLT, k]
+        state.overlap_now_m[w] = s[world + OVERLAP, k]
         state.self_overlap_m[w] = max(state.self_overlap_m[w], state.overlap_now_m[w])
         for i in range(state.muscle_pressure.shape[1]):
-            state.muscle_pressure[w, i, 0] = s[(i + 1) * RECORD + P_LEFT + k]
-            state.muscle_pressure[w, i, 1] = s[(i + 1) * RECORD + P_RIGHT + k]
+            state.muscle_pressure[w, i, 0] = s[(i + 1) * RECORD + P_LEFT, k]
+            state.muscle_pressure[w, i, 1] = s[(i + 1) * RECORD + P_RIGHT, k]
         state.time_s[w] += elapsed_s
 
 
@@ -250,12 +249,13 @@ def next_event(s, n, step, n_slots):  # type: ignore[no-untyped-def]
     """Return the next sub-step in which a fault in the ``n_slots`` slots begins or ends, or a horn slips."""
     event = _NEVER
     for i in range(1, n):
-        if any_lane(absolute(load(s, i * RECORD + SLIP_RATE)) > 0.0):
+        if any_lane(abs(load(s, i * RECORD + SLIP_RATE)) > 0.0):
             event = step + 1.0
-        for k in range(n_slots * LANES):
-            f = i * RECORD + k % LANES + k // LANES * FAULT
-            on, off = s[f + F_ON], s[f + F_OFF]
-            if s[f + F_KIND] > 0.0:
-                event = min(event, on if on > step else _NEVER)
-                event = min(event, off if off > step else _NEVER)
+        for slot in range(n_slots):
+            f = i * RECORD + slot * FAULT
+            for k in range(n_lanes(s)):
+                on, off = s[f + F_ON, k], s[f + F_OFF, k]
+                if s[f + F_KIND, k] > 0.0:
+                    event = min(event, on if on > step else _NEVER)
+                    event = min(event, off if off > step else _NEVER)
     return event

@@ -5,6 +5,7 @@ Frame: world x-y plane, angles counter-clockwise from x. W worlds (1 on hardware
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -77,17 +78,19 @@ def mean_angle(measurement: Measurement) -> FloatArray:
     """
     if measurement.heading is not None:
         return measurement.heading
-    n_joints = measurement.joint_angle.shape[1]
-    weight = np.arange(1, n_joints + 1) / (n_joints + 1)
     # A sum along each row, not a matrix product: BLAS would round a world alone and in a batch differently.
-    return measurement.head_angle + (measurement.joint_angle * weight).sum(axis=1)
+    return measurement.head_angle + (measurement.joint_angle * _shares(*measurement.joint_angle.shape)).sum(axis=1)
 
 
 def head_angle_for(joint_angle: FloatArray, heading: FloatArray) -> FloatArray:
     """Return the angle (M,) [rad] of the head link at which the mean of the link angles is ``heading`` (M,) [rad]."""
-    n_joints = joint_angle.shape[1]
-    share = np.arange(1, n_joints + 1) / (n_joints + 1)
-    return heading - (joint_angle * share).sum(axis=1)
+    return heading - (joint_angle * _shares(*joint_angle.shape)).sum(axis=1)
+
+
+@lru_cache(maxsize=16)
+def _shares(n_rows: int, n_joints: int) -> FloatArray:
+    """Return the shares of the joints in the mean link angle, in every row: numpy is slow to repeat a short one."""
+    return np.tile(np.arange(1, n_joints + 1) / (n_joints + 1), (n_rows, 1))
 
 
 def centre_offset(spec: ChainSpec, theta: FloatArray) -> FloatArray:
@@ -116,13 +119,13 @@ def centre_weights(half_length: FloatArray, mass: FloatArray, ahead: FloatArray 
 
 def weigh_directions(weight: FloatArray, theta: FloatArray) -> FloatArray:
     """Return the sum (W, 2) of the directions of links at angles theta (W, N), with weights (N,) or (W, N)."""
-    return np.stack([(np.cos(theta) * weight).sum(axis=1), (np.sin(theta) * weight).sum(axis=1)], axis=1)
+    return np.array([(np.cos(theta) * weight).sum(axis=1), (np.sin(theta) * weight).sum(axis=1)]).T
 
 
 def turn_back(xy_w: FloatArray, angle: FloatArray) -> FloatArray:
     """Return world vectors (W, 2) in frames at angles (W,) [rad]: their parts along the x axis and to its left."""
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.stack([cos * xy_w[:, 0] + sin * xy_w[:, 1], cos * xy_w[:, 1] - sin * xy_w[:, 0]], axis=1)
+    cos, sin, (x, y) = np.cos(angle), np.sin(angle), xy_w.T.copy()
+    return np.array([cos * x + sin * y, cos * y - sin * x]).T
 
 
 def tracked_point(spec: ChainSpec, measurement: Measurement, point: str) -> FloatArray:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import field, fields, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -66,7 +67,7 @@ def ends(spread: Spread) -> tuple[float, float]:
 def draw_spread(spread: Spread, streams: RandomStreams, name: str, count: int, rows: NDArray[np.int64]) -> Any:
     """Return values (M, ``count``) within ``spread``, by random numbers of the quantity ``name``; or its one value."""
     low, high = ends(spread)
-    return low if low == high else low + streams.branch(name).uniform(count, rows) * (high - low)
+    return low if low == high else low + streams.branch(name, rows).uniform(count) * (high - low)
 
 
 class FaultDistribution(Settings):
@@ -112,7 +113,7 @@ class FaultDistribution(Settings):
         """Whether something may fail."""
         return self.n_max > 0 or bool(self.events)
 
-    @property
+    @cached_property
     def codes(self) -> NDArray[np.int64]:
         """Codes of ``kinds``."""
         return np.array([FAULT_KINDS[kind].code for kind in self.kinds])
@@ -146,7 +147,7 @@ class FaultDistribution(Settings):
         ``u`` (M, 1 + 3 J) are numbers in [0, 1), where every quantity has its own place, so that no setting shifts
         another; ``joints`` those that fail, counted from 1 (None: drawn ones).
         """
-        order, which, when = np.split(u[:, 1:], 3, axis=1)
+        order, which, when = u[:, 1:].reshape(len(u), 3, -1).swapaxes(0, 1)
         if joints is None:
             n_max = max(self.n_min, min(self.n_max, order.shape[1]))
             count = self.n_min + np.floor(u[:, :1] * (n_max - self.n_min + 1)).astype(np.int64)
@@ -306,7 +307,7 @@ class FaultConfig(FaultDistribution):
             unused |= {"n_min": 0, "n_max": 0}
         return replace(self, **unused)
 
-    @property
+    @cached_property
     def present_kinds(self) -> set[str]:
         """Kinds of faults that may come."""
         if not self.any and not self.joints:
@@ -332,7 +333,7 @@ def draw_faults(
         return
     for n, faults in enumerate(slots[: 2 if config.events or config.second_share > 0.0 else 1]):
         faults.memory[rows] = 0.0
-        faults.key[rows] = streams.branch(f"keys {n}").uniform(n_joints, rows) * _KEYS
+        faults.key[rows] = streams.branch(f"keys {n}", rows).uniform(n_joints) * _KEYS
     if config.events:
         config.list_events(streams, slots, rows)
         return
@@ -370,7 +371,7 @@ def _describe(
     faults.end_s[rows] = onset + config.duration_s
     faults.strength[rows] = low
     if (low != high).any():
-        faults.strength[rows] = low + streams.branch("strength").uniform(n_joints, rows) * (high - low)
+        faults.strength[rows] = low + streams.branch("strength", rows).uniform(n_joints) * (high - low)
     faults.duty[rows] = draw_spread(config.duty, streams, "duty", n_joints, rows)
     faults.period_s[rows] = math.inf
     faults.jitter[rows] = draw_spread(config.jitter, streams, "jitter", n_joints, rows)

@@ -38,7 +38,7 @@ from snake_gym.simulation.quantities import QUANTITIES, STEEPEST_RAD, Range
 from snake_gym.simulation.robot_params import chain_params
 from snake_gym.simulation.sensor_errors import SENSED, SensorErrors
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from snake_gym.simulation.streams import RandomStreams
+from snake_gym.simulation.streams import RandomStreams, begin_streams
 
 Rows = NDArray[np.int64]
 _PLACE = "_place"
@@ -298,8 +298,7 @@ class DrawnQuantities:
     def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: Rows) -> None:
         """Draw anew for the new episodes of the worlds ``rows``; arguments as of ``RandomStreams``."""
         self._present_level[rows] = self.level[rows]
-        for streams in (self._streams, self._step_streams, self._function_streams):
-            streams.begin(seeds, episodes, rows)
+        begin_streams((self._streams, self._step_streams, self._function_streams), seeds, episodes, rows)
         u = self._streams.uniform(self.values.shape[1], rows)
         of, level = self._columns, self.level[rows][:, None]
         low = of.nominal + level * (of.low - of.nominal)

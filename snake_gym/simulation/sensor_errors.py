@@ -90,8 +90,8 @@ class SensorErrors:
         bits = self.streams.bits(3 + self._bias.shape[1], ids)
         u = to_unit(bits[:, :3])
         self._chance = u[:, 2]
-        parts = (robot.servo_angle(), robot.servo_rate(), state.head_xy, state.link_angle[:, -1:])
-        seen = np.concatenate([part[ids] for part in parts], axis=1)
+        angle, rate, _ = robot.read_servos(ids)
+        seen = np.concatenate([angle, rate, state.head_xy[ids], state.link_angle[ids, -1:]], axis=1)
         if (depth := self.past.shape[1]) > 0:
             newest = self.newest[ids] = (self.newest[ids] + 1) % depth
             self.past[ids[self._fresh[ids]]] = seen[self._fresh[ids], None]  # it was always so

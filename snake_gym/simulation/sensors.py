@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field, fields
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
@@ -31,7 +32,7 @@ from snake_gym.config import Settings
 from snake_gym.config.settings import NonNegative, Positive, Share
 from snake_gym.obstacles.ray_casting import cast_rays
 from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY, SLACK_S
-from snake_gym.robot.measurement import Measurement, link_angles, weigh_directions
+from snake_gym.robot.measurement import Measurement, link_angles, turn_back, weigh_directions
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.faults import (
@@ -45,7 +46,7 @@ from snake_gym.simulation.faults import (
 )
 from snake_gym.simulation.sensor_errors import SensorErrors
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from snake_gym.simulation.streams import RandomStreams
+from snake_gym.simulation.streams import RandomStreams, begin_streams
 
 Bias = Annotated[float, Field(ge=-1e6, le=1e6)]
 """Error of an encoder, to either side [rad]."""
@@ -100,7 +101,7 @@ class SensorConfig(Settings):
     """Joint angles are rounded to multiples of this (2 pi / 4096 for a 12 bit encoder)."""
     encoder_faults: EncoderFaultConfig = field(default_factory=EncoderFaultConfig)
 
-    @property
+    @cached_property
     def is_perfect(self) -> bool:
         """Whether sensors that have not failed tell the truth."""
         return not any(getattr(self, f.name) for f in fields(self) if f.name != "encoder_faults")
@@ -253,15 +254,14 @@ def measure(
     that vary from episode to episode; None: there are none.
     """
     state, n_joints = robot.state, robot.spec.n_joints
+    are_good = robot.nominal_bodies and config.is_perfect and (encoders is None or not encoders.config.any)
     if errors is None:
-        angle, rate = robot.servo_angle()[rows], robot.servo_rate()[rows]
+        angle, rate, reads_truly = robot.read_servos(rows)
         head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
     else:
         angle, rate, head_xy, head_angle = errors.read(robot, rows)
     valid = np.ones(head_angle.size, dtype=bool)
-    are_good = errors is None and robot.nominal_bodies and config.is_perfect
-    are_good = are_good and (encoders is None or not encoders.config.any)
-    if are_good and robot.reads_truly():
+    if errors is None and are_good and reads_truly:
         return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy[rows].copy())
     if not config.is_perfect:
         noise = streams.normal(2 * n_joints + 3, rows)
@@ -315,8 +315,7 @@ class SensorSuite:
         encoder_faults: EncoderFaultConfig | None = None,
     ) -> None:
         """New episodes in the worlds of ``rows``; arguments as of ``RandomStreams`` and ``Encoders.begin``."""
-        for streams in self.streams.values():
-            streams.begin(seeds, episodes, rows)
+        begin_streams(self.streams.values(), seeds, episodes, rows)
         self.encoders.begin(seeds, episodes, rows, encoder_faults)
 
     def measure(self, robot: Robot, rows: Any = slice(None)) -> Measurement:
@@ -339,17 +338,17 @@ class SensorSuite:
 
     def _feel(self, config: ContactSensorConfig, robot: SimulatedRobot, rows: Any) -> FloatArray:
         """Sensed contact force (M, N, 2) [N], link frame."""
-        force, angle = robot.state.contact_force[rows], robot.state.link_angle[rows]
+        force = robot.state.contact_force[rows]
         sensed = np.zeros_like(force)
-        touched = (force[..., 0] != 0.0) | (force[..., 1] != 0.0)
-        cos, sin, force_xy = np.cos(angle[touched]), np.sin(angle[touched]), force[touched]
-        along = cos * force_xy[:, 0] + sin * force_xy[:, 1]
-        sensed[touched] = np.stack([along, cos * force_xy[:, 1] - sin * force_xy[:, 0]], axis=1)
+        touched = np.flatnonzero((force[..., 0] != 0.0) | (force[..., 1] != 0.0))
+        if touched.size:
+            angle, force_w = robot.state.link_angle[rows].ravel()[touched], force.reshape(-1, 2)[touched]
+            sensed.reshape(-1, 2)[touched] = turn_back(force_w, angle)
         if config.noise_n > 0.0:
             sensed += config.noise_n * self.streams["contact_sensor"].normal(force[0].size, rows).reshape(force.shape)
         if config.threshold_n > 0.0:
             sensed[np.abs(sensed) < config.threshold_n] = 0.0
-        return np.clip(sensed, -config.limit_n, config.limit_n, out=sensed)
+        return sensed.clip(-config.limit_n, config.limit_n, out=sensed)
 
     def _scan(self, config: RangeScanConfig, robot: SimulatedRobot, rows: Any) -> FloatArray:
         """Measured distances (M, B) [m]."""
@@ -361,4 +360,4 @@ class SensorSuite:
             distance += config.noise_m * self.streams["range_scan"].normal(beams.size, rows) * echo
         if config.dropout > 0.0:
             distance[self.streams["range_scan"].uniform(beams.size, rows) < config.dropout] = config.max_range_m
-        return np.clip(distance, 0.0, config.max_range_m, out=distance)
+        return distance.clip(0.0, config.max_range_m, out=distance)

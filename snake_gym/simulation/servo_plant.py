@@ -168,11 +168,11 @@ class RobotPlant:
 
     def joint_angle(self) -> FloatArray:
         """Return the joint angles as the servos' encoders read them (J,) [rad]."""
-        return self.robot.servo_angle()[0]
+        return self.robot.read_servos()[0][0]
 
     def joint_rate(self) -> FloatArray:
         """Return the joint rates as the servos' encoders read them (J,) [rad/s]."""
-        return self.robot.servo_rate()[0]
+        return self.robot.read_servos()[1][0]
 
     def load(self) -> FloatArray:
         """Return joint torques (J,) as shares of the stall torque, in the sense of the angle; 0 without torque.

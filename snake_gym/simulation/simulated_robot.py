@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
 from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
 from snake_gym.physics.integrate import INTEGRATOR_CODES, accelerate_worlds, step_worlds
-from snake_gym.physics.simd import LANES
 from snake_gym.physics.state import (
     ChainParams,
     ChainState,
@@ -44,8 +43,9 @@ from snake_gym.simulation.robot_params import chain_params, needed_laws
 
 _OFF = {"backward": 1.0, "torque_limit": np.inf, "stop": np.inf, "no_load_speed": np.inf}
 """Parameters that mean no law, where that is not 0."""
-_MIN_WORLDS_PER_THREAD = 2 * LANES
+_MIN_WORLDS_PER_THREAD = 16
 _POOLS: dict[int, ThreadPoolExecutor] = {}
+Precision = Literal["float64", "float32"]
 _DEEPEST_START_M = 1e-4
 """Overlap with an obstacle [m] with which a robot may begin."""
 
@@ -54,7 +54,7 @@ class SimulatedRobot(Robot):
     """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
     ``obstacles``: the obstacles of each world, read anew at every step. Raises ConfigError where there are some and the
-    robot's integrator does not support them or its links are too thin.
+    robot's integrator does not support them or its links are too thin. ``precision``: of the kernels' numbers.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class SimulatedRobot(Robot):
         n_worlds: int,
         n_threads: int | None = None,
         obstacles: Obstacles | None = None,
+        precision: Precision = "float64",
     ) -> None:
         try:
             if obstacles is None:
@@ -83,7 +84,7 @@ class SimulatedRobot(Robot):
         sensor tells of the centre of mass, worked out from the specification, differs from the truth."""
         self.nominal_weights = centre_weights(spec.links("link_half_length_m"), spec.links("link_mass_kg"))
         """Weights of the links' directions in the nominal robot's centre of mass (N,) [m] (``centre_weights``)."""
-        no_gain = np.zeros((n_worlds, spec.n_joints))
+        self._no_feedforward = no_gain = np.zeros((n_worlds, spec.n_joints))
         self._open_loop = self.params._replace(kp=no_gain, kd=no_gain)
         n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
         self.state: ChainState = zero_state(n_worlds, spec.n_links, n_muscle_pairs)
@@ -95,17 +96,25 @@ class SimulatedRobot(Robot):
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
         self._laws = needed_laws(spec, obstacles is not None)
         self._method = INTEGRATOR_CODES[spec.integrator]
+        self._number = np.dtype(precision).type
+        self._check_precision()
         self._all = np.arange(n_worlds)
-        self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
-        delay_s = spec.actuator.delay_s
-        self.delay = (
-            CommandDelay(delay_s, spec.step_s, spec.n_substeps, n_worlds, spec.n_joints) if delay_s > 0.0 else None
-        )
+        delay_s, shape = spec.actuator.delay_s, (n_worlds, spec.n_joints)
+        self.delay = CommandDelay(delay_s, spec.step_s, spec.n_substeps, *shape) if delay_s > 0.0 else None
         """Queue of references that do not act yet; None: references act at once."""
         self.varying_delay: VaryingDelay | None = None
         """The same where each world and command has a delay of its own; it then stands for all of the delay."""
         self._no_late_commands = no_late_commands(spec.n_joints)
         self._patches = no_patches()
+
+    def _check_precision(self) -> None:
+        """Raise ConfigError for laws that hang on differences which float32 does not tell apart."""
+        laws, contact = self._laws, self._laws.contact
+        needs = {"Coulomb friction of the ground": laws.coulomb, "dry friction of joints": laws.joint_friction}
+        needs["contact.model 'rigid'"] = laws.obstacles and contact.rigid
+        needs["contact.friction_coulomb"] = laws.obstacles and contact.coulomb > 0.0
+        for name in (name for name, is_on in needs.items() if is_on and self._number is np.float32):
+            raise ConfigError(f"precision is 'float32'; expected 'float64', which {name} needs")
 
     def lay_patches(self, patches: Patches) -> None:
         """Let the ground have patches of other friction; the arrays are read anew at every step, which begins
@@ -176,7 +185,7 @@ class SimulatedRobot(Robot):
         Raises ConfigError for a link within an obstacle.
         """
         choose(point, POINTS, "point")
-        rows: Any = slice(None) if mask is None else mask
+        rows = self._all if mask is None else np.flatnonzero(mask)
         theta = chain_angles(joint_angle, np.asarray(head_angle, dtype=np.float64))
         centre = np.array(point_xy, dtype=np.float64)
         to_centre = self._centre_offset(theta, rows)
@@ -194,18 +203,18 @@ class SimulatedRobot(Robot):
         self.servos.misread_rad[rows] = 0.0
         self.servos.silent[rows] = False
         self.servos.torque_square[rows] = 0.0
-        for delay in (self.delay, self.varying_delay):
-            if delay is not None:
-                delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
+        if (delay := self.delay or self.varying_delay) is not None:
+            delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
         if self._among_obstacles:
-            self._check_overlap(np.flatnonzero(np.ones(self.n_worlds, bool) if mask is None else mask))
+            self._check_overlap(rows)
 
     def _check_overlap(self, worlds: NDArray[np.int64]) -> None:
         """Raise ConfigError if a robot begins within an obstacle, which would throw it out."""
         angle, half = self.state.link_angle[worlds], self.params.half_length[worlds]
         along = half[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
         before_head = np.cumsum((along[:, :-1] + along[:, 1:])[:, ::-1], axis=1)[:, ::-1]
-        centre = self.state.head_xy[worlds][:, None, :] - np.pad(before_head, ((0, 0), (0, 1), (0, 0)))
+        centre = self.state.head_xy[worlds][:, None, :].repeat(angle.shape[1], axis=1)
+        centre[:, :-1] -= before_head
         overlap = deepest_overlaps(self.obstacles.feature[worlds], angle, centre, half, self.params.radius[worlds])
         worst = int(overlap.argmax())
         if overlap[worst] > _DEEPEST_START_M:
@@ -224,29 +233,22 @@ class SimulatedRobot(Robot):
 
     def motion(self) -> tuple[FloatArray, ...]:
         """Return what has to be finite, arrays (W, ...)."""
-        state = self.state
-        return (state.link_angle, state.link_rate, state.centre_xy, state.centre_vel)
+        return self.state.link_angle, self.state.link_rate, self.state.centre_xy, self.state.centre_vel
 
     def restored(self) -> None:
         """Switch on the laws of the faults that were written to ``faults``."""
         self.allow_faults(self.fault_names())
 
-    def reads_truly(self) -> bool:
-        """Return True if no world has a fault because of which a servo may read, or tell, another angle than its
-        joint's."""
-        return max(self.faults.kind.max(), self.second_faults.kind.max()) < SLIPPED
+    def read_servos(self, rows: Any = slice(None)) -> tuple[FloatArray, FloatArray, bool]:
+        """Return joint angles [rad] and rates [rad/s] (M, J) as the servos' own encoders read them.
 
-    def servo_angle(self) -> FloatArray:
-        """Return the joint angles as the servos' own encoders read them (W, J) [rad].
-
-        They are wrong where the horn of a servo has slipped, behind its encoder, or the encoder errs.
+        The third value is False where some world's faults let a servo read, or tell, another angle than its joint's.
         """
-        angle = self.joint_angle()
-        return angle if self.reads_truly() else angle - self.state.slip_rad + self.servos.misread_rad
-
-    def servo_rate(self) -> FloatArray:
-        """Return the joint rates as the servos' own encoders read them (W, J) [rad/s]."""
-        return self.joint_rate() if self.reads_truly() else self.joint_rate() - self.state.slip_rate
+        state = self.state
+        angle, rate = (values[:, :-1] - values[:, 1:] for values in (state.link_angle[rows], state.link_rate[rows]))
+        if self._last_kind() < SLIPPED:
+            return angle, rate, True
+        return angle - state.slip_rad[rows] + self.servos.misread_rad[rows], rate - state.slip_rate[rows], False
 
     def failed_now(self) -> NDArray[np.bool_]:
         """Return a mask (W, J) of the joints that are failed at the present time."""
@@ -263,8 +265,8 @@ class SimulatedRobot(Robot):
 
     def acting_kinds(self) -> NDArray[np.int64]:
         """Return the kinds of each joint's first and second fault that act at the present time (2, W, J); 0: none."""
-        both = (self.faults, self.second_faults)
-        return np.stack([np.where(acting(faults, self.state.time_s), faults.kind, HEALTHY) for faults in both])
+        both, time_s = (self.faults, self.second_faults), self.state.time_s
+        return np.array([one.kind * acting(one, time_s) if one.kind.any() else one.kind for one in both])
 
     def allow_faults(self, kinds: Iterable[str]) -> None:
         """Switch on the laws that faults of these ``kinds`` need: of slips, torques, friction and backlash."""
@@ -285,6 +287,7 @@ class SimulatedRobot(Robot):
             raise ConfigError(f"robot.integrator is {self.spec.integrator!r}; expected {expected}")
         on: dict[str, Any] = dict.fromkeys(laws, True)
         self._laws = self._laws._replace(**on)
+        self._check_precision()
 
     def fault_names(self) -> set[str]:
         """Return the kinds of all faults that joints have, had or will have in the present episodes."""
@@ -293,7 +296,12 @@ class SimulatedRobot(Robot):
 
     def has_registered_faults(self) -> bool:
         """Return True if a joint has, had or will have a fault of a registered kind: what servos do is then kept."""
-        return bool(max(self.faults.kind.max(), self.second_faults.kind.max()) > LAST_KERNEL_CODE)
+        return self._last_kind() > LAST_KERNEL_CODE
+
+    def _last_kind(self) -> int:
+        """Return the largest code of a fault that joints have, had or will have in the present episodes."""
+        first, second = self.faults.kind, self.second_faults.kind
+        return max(int(first.max()), int(second.max()) if np.count_nonzero(second) else HEALTHY)
 
     def note_torques(self) -> None:
         """Keep the mean square of each motor's torque, ``servos.torque_square``, whatever faults there are."""
@@ -349,7 +357,7 @@ class SimulatedRobot(Robot):
         """Return references and their shifts in the servos' loops (W, J), faults of the kernels' kinds and parameters
         under the faults of this control step; shifts None: there are none."""
         servos, faults, params = self.servos, (self.faults, self.second_faults), self.params
-        last_kind = max(slot.kind.max() for slot in faults)
+        last_kind = self._last_kind()
         if last_kind >= SLIPPED and not self._laws.servo_faults:
             self._laws = self._laws._replace(servo_faults=True)
         done = None
@@ -388,7 +396,7 @@ class SimulatedRobot(Robot):
         world_data = (self.state, params, same_params, faults, *ground, self.servos.torque_square, *commands)
 
         def advance() -> None:
-            step_worlds(ids, ticket, laws, method, dt, n_substeps, *world_data)
+            step_worlds(ids, ticket, self._number, laws, method, dt, n_substeps, *world_data)
 
         n_helpers = min(self.n_threads, ids.size // _MIN_WORLDS_PER_THREAD) - 1
         helpers = [_thread_pool(n_helpers).submit(advance) for _ in range(n_helpers)]
@@ -411,8 +419,7 @@ class SimulatedRobot(Robot):
         ):  # fmt: skip
             if law:
                 raise ValueError(f"derivative knows no {name}; expected a robot without")
-        link_acc = np.empty_like(self.state.link_angle)
-        centre_acc = np.empty_like(self.state.centre_xy)
+        link_acc, centre_acc = np.empty_like(self.state.link_angle), np.empty_like(self.state.centre_xy)
         both = (self.faults, self.second_faults)
         accelerate_worlds(self._all, laws.kind, self.state, self._open_loop, both, u, u, link_acc, centre_acc)
         return link_acc, centre_acc

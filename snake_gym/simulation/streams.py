@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Collection
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
-from snake_gym.robot.spec import FloatArray
+from snake_gym.physics.state import FloatArray, IntArray
 
 UIntArray = NDArray[np.uint64]
 _SCALE = 1.0 / math.sqrt(4.0 * (65536.0**2 - 1.0) / 12.0)
@@ -33,26 +35,28 @@ def nearly_normal(bits: UIntArray) -> FloatArray:
     return (total - 2.0 * 65535.0) * _SCALE
 
 
+@cache
+def _hash_of(purpose: str) -> UIntArray:
+    """Return the hash (1,) of a purpose's name."""
+    return mix(np.array([zlib.crc32(purpose.encode())], dtype=np.uint64))
+
+
 class RandomStreams:
-    """Streams of one purpose, one for each of W worlds; call ``begin`` before drawing."""
+    """Streams of one purpose, one for each of W worlds; begin them before drawing."""
 
     def __init__(self, purpose: str, n_worlds: int) -> None:
-        self._purpose = mix(np.array([zlib.crc32(purpose.encode())], dtype=np.uint64))
+        self.purpose = purpose
         self.key: UIntArray = np.zeros(n_worlds, np.uint64)
         self.counter: UIntArray = np.zeros(n_worlds, np.uint64)
 
-    def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: Any = slice(None)) -> None:
+    def begin(self, seeds: IntArray, episodes: IntArray, rows: Any = slice(None)) -> None:
         """Start the streams of ``rows`` for the given world seeds and episode numbers, one each."""
-        with np.errstate(over="ignore"):
-            key = mix(seeds.astype(np.uint64) * GOLDEN + self._purpose)
-            self.key[rows] = mix(key + episodes.astype(np.uint64) * GOLDEN)
-        self.counter[rows] = 0
+        begin_streams([self], seeds, episodes, rows)
 
-    def branch(self, purpose: str) -> RandomStreams:
-        """Return streams of a purpose of its own within this one, as they begin; drawing from them moves no other."""
-        branch = RandomStreams(purpose, self.key.size)
-        with np.errstate(over="ignore"):
-            branch.key[:] = mix(self.key * GOLDEN + branch._purpose)
+    def branch(self, purpose: str, rows: Any = slice(None)) -> RandomStreams:
+        """Return M streams of a purpose of its own within those of ``rows``, as they begin; drawing moves no other."""
+        branch = RandomStreams(purpose, self.key[rows].size)
+        branch.key[:] = mix(self.key[rows] * GOLDEN + _hash_of(purpose))
         return branch
 
     def state_arrays(self, name: str) -> dict[str, UIntArray]:
@@ -61,11 +65,9 @@ class RandomStreams:
 
     def bits(self, count: int, rows: Any = slice(None)) -> UIntArray:
         """Return the next ``count`` 64-bit numbers of each stream of ``rows``: (M, count)."""
-        with np.errstate(over="ignore"):
-            steps = self.counter[rows][:, None] + np.arange(1, count + 1, dtype=np.uint64)
-            bits = mix(self.key[rows][:, None] + steps * GOLDEN)
+        state = self.key[rows] + self.counter[rows] * GOLDEN
         self.counter[rows] += np.uint64(count)
-        return bits
+        return mix(state[:, None] + np.arange(1, count + 1, dtype=np.uint64) * GOLDEN)
 
     def uniform(self, count: int, rows: Any = slice(None)) -> FloatArray:
         """Return the next ``count`` numbers in [0, 1) of each stream of ``rows``: (M, count)."""
@@ -78,3 +80,11 @@ class RandomStreams:
         radius = np.sqrt(-2.0 * np.log1p(-u[:, :half]))
         angle = 2.0 * np.pi * u[:, half:]
         return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)[:, :count]
+
+
+def begin_streams(streams: Collection[RandomStreams], seeds: IntArray, episodes: IntArray, rows: Any) -> None:
+    """Start the streams (M,) of ``rows``, of several purposes at once, for world seeds and episode numbers (M,)."""
+    purposes = np.array([_hash_of(one.purpose) for one in streams])
+    keys = mix(mix(seeds.astype(np.uint64) * GOLDEN + purposes) + episodes.astype(np.uint64) * GOLDEN)
+    for one, key in zip(streams, keys, strict=True):
+        one.key[rows], one.counter[rows] = key, 0

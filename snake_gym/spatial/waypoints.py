@@ -79,6 +79,8 @@ class SpatialEnvConfig(EnvConfig):
 
     def check(self) -> None:
         super().check()
+        if self.precision != "float64":
+            raise ValueError(f"precision is {self.precision!r}; expected 'float64', in which MuJoCo computes")
         for name in self.randomisation.ranges:
             if name not in VARIED:
                 raise ValueError(f"randomisation.{name} is set; of spatial robots vary {', '.join(VARIED)}")

@@ -144,12 +144,12 @@ class PrivilegedLayout:
     def build(self, measurement: Measurement) -> NDArray[np.float32]:
         """The truth (W, P) float32 at the time of ``measurement``, a fresh array."""
         truth = self._truth._replace(measurement=measurement)
-        n_worlds = truth.robot.n_worlds
-        shown = np.empty((n_worlds, self.size), np.float32)
+        parts, n_worlds = [], truth.robot.n_worlds
         for column, place in zip(self._columns, self.fields.values(), strict=True):
             values = check_numbers(column.values(truth), (n_worlds, place.width), f"the privileged column {place.name}")
-            np.multiply(values, place.scale, out=shown[:, place.columns], casting="same_kind")
-        return np.clip(shown, -BOUND, BOUND, out=shown)
+            parts.append(values * place.scale if place.scale != 1.0 else values)
+        shown = np.concatenate(parts, axis=1, dtype=np.float32, casting="same_kind")
+        return shown.clip(-BOUND, BOUND, out=shown)
 
 
 def _column_of(name: str, truth: Truth) -> PrivilegedColumn:
@@ -211,8 +211,8 @@ def mean_angle_error(truth: Truth) -> FloatArray:
 )  # fmt: skip
 def fault_kind(truth: Truth) -> FloatArray:
     codes = np.array([FAULT_KINDS[kind].code for kind in truth.fault_kinds])
-    acting = truth.robot.acting_kinds()[..., None] == codes
-    return acting.any(axis=0).reshape(truth.robot.n_worlds, -1).astype(np.float64)
+    first, second = truth.robot.acting_kinds()[..., None]
+    return ((first == codes) | (second == codes)).reshape(truth.robot.n_worlds, -1).astype(np.float64)
 
 
 @register_privileged(

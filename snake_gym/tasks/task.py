@@ -31,7 +31,7 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.randomisation import DrawnQuantities, Randomisation, RandomisationConfig
 from snake_gym.simulation.sensors import SensorConfig, SensorSuite
-from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.simulation.simulated_robot import Precision, SimulatedRobot
 from snake_gym.tasks.costs import CostConfig
 from snake_gym.tasks.privileged import check_privileged
 
@@ -70,6 +70,8 @@ class EnvConfig(Settings, ABC):
     """Time until an episode is truncated; a whole number of the robot's control steps."""
     n_threads: PositiveCount | None = None
     """Threads for the physics; None: as many as the process may use (its cores, or OMP_NUM_THREADS)."""
+    precision: Precision = "float64"
+    """Numbers in the physics: float64, or float32 for almost twice the speed on ground without Coulomb friction."""
     observation: ObservationConfig = dataclasses.field(default_factory=ObservationConfig)
     difficulty: Share = 1.0
     """Share of what makes an episode hard: 1: all of it, as set; 0: no faults, no randomisation, the widest fields and
@@ -128,7 +130,7 @@ class EnvConfig(Settings, ABC):
 
     def make_robot(self, spec: Any, n_worlds: int, task: Task) -> Robot:
         """The W robots of the task."""
-        return SimulatedRobot(spec, n_worlds, self.n_threads, task.obstacles)
+        return SimulatedRobot(spec, n_worlds, self.n_threads, task.obstacles, self.precision)
 
     def make_randomisation(self, spec: Any, robot: Any) -> DrawnQuantities:
         """What varies from episode to episode, of the W robots."""

@@ -39,6 +39,8 @@ def scenario_settings(config: EnvConfig | Mapping[str, Any]) -> dict[str, Any]:
     settings = {name: value for name, value in to_dict(config).items() if name not in _NOT_SCENARIO}
     if not (varied := settings.get("randomisation", {})).get("functions"):
         varied.pop("functions", None)  # frozen hashes are older than this setting
+    if settings.get("precision") == "float64":
+        del settings["precision"]  # and than this
     return settings
 
 

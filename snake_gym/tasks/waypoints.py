@@ -183,6 +183,8 @@ class Waypoints(Task):
 
     def signals(self) -> dict[str, FloatArray]:
         """The next targets, if any are shown."""
+        if self._lookahead == 0:
+            return {}
         ahead = self.index[:, None] + np.arange(1, self._lookahead + 1)
         return {"next_targets_xy": self.targets_xy[self.rows[:, None], np.minimum(ahead, self.n_targets - 1)]}
 

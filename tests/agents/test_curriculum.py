@@ -28,7 +28,7 @@ def test_episodes_grow_harder_with_the_steps_and_evaluations_do_not(
 
     def watch(window: EpisodeWindow) -> None:
         update(window)
-        difficulty = window.venv.infos["difficulty"]
+        difficulty = window.venv.core.infos()["difficulty"]
         seen.append((16 * (len(seen) + 1), difficulty.min(), difficulty.max()))
 
     monkeypatch.setattr(EpisodeWindow, "update", watch)

@@ -61,7 +61,7 @@ from tests.tasks_of_robots import PLANAR_TASKS
 seen = event.RecordingListener()
 event.register("numba:compile", seen)
 for env_id in PLANAR_TASKS:
-    for settings in ({}, {"faults": {"n_max": 3, "kinds": ["rough", "slipped"]}}):
+    for settings in ({}, {"faults": {"n_max": 3, "kinds": ["rough", "slipped"]}}, {"precision": "float32"}):
         for env in (gym.make(env_id, **settings), gym.make_vec(env_id, num_envs=20, **settings)):
             env.reset(seed=0)
             env.step(env.action_space.sample())

@@ -10,7 +10,7 @@ from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeVectorEnv, make_waypoints
 from snake_gym.interface.observations import FURTHER
 from snake_gym.simulation.fault_kinds import kinds_of
-from tests.envs.vector_checker import check_vector_env, spread_ends_at_reset
+from tests.envs.vector_checker import assert_same, check_vector_env, spread_ends_at_reset
 
 RANDOMISED = load_yaml("configs/env/randomised_servo.yaml")["randomisation"]
 ESCAPE = {**load_yaml("configs/env/escape.yaml"), "time_limit_s": 4.0}
@@ -94,9 +94,22 @@ def test_checker_finds_a_shared_random_stream() -> None:
 
     def make(n: int, mode: AutoresetMode) -> object:
         env = make_waypoints(n, {"time_limit_s": 4.0}, mode)
-        begin = env.core.streams["start"].begin
-        env.core.streams["start"].begin = lambda seeds, episodes, rows: begin(seeds * n, episodes, rows)  # type: ignore[method-assign]
+        uniform = env.core.streams["start"].uniform
+        env.core.streams["start"].uniform = lambda count, rows: uniform(count, rows) / n  # type: ignore[method-assign]
         return env
 
     with pytest.raises(AssertionError, match="world 0 begins differently alone"):
         check_vector_env(make)
+
+
+def test_lean_infos_are_some_of_the_infos_but_all_of_them_at_the_end() -> None:
+    options: dict[str, Any] = {"num_envs": 3, "autoreset_mode": "SAME_STEP", "time_limit_s": 0.4}
+    envs = [SnakeVectorEnv(**options, lean_infos=lean) for lean in (True, False)]
+    for env in envs:
+        env.reset(seed=3)
+    for _ in range(2):
+        few, every = (env.step(env.action_space.high) for env in envs)
+        assert_same(few[:4], every[:4], "the step")
+        assert_same(few[4], {name: every[4][name] for name in few[4]}, "the infos")
+    weighted = {f"reward/{name}" for name in envs[0].core.weights}
+    assert few[4].keys() == {"speed_m_s", *weighted, "final_obs", "_final_obs", "final_info", "_final_info"}

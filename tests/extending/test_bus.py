@@ -153,28 +153,6 @@ def test_their_faults_modes_and_silence_mean_what_the_table_says(
     assert not any(memory.get(one, "torque_enable") for one in (2, 3))
 
 
-def test_one_that_restarts_gets_its_torque_back(
-    family: ServoFamily, servos: tuple[TextServos, str], tmp_path: Path
-) -> None:
-    memory, device = servos
-    body = body_of(family, device, tmp_path)
-    body.start()
-    try:
-        memory.silent.add(2)
-        for _ in range(5):
-            body.run_until(body.clock.now() + 0.05)
-        memory.set(2, "torque_enable", 0)
-        memory.silent.clear()
-        wanted = np.array([0.0, 0.2, 0.0])
-        for _ in range(20):
-            body.command(wanted)
-            sample = body.run_until(body.clock.now() + 0.05)
-        assert memory.get(2, "torque_enable") == 1
-        np.testing.assert_allclose(sample.joint_angle, wanted, atol=family.step_rad)
-    finally:
-        body.close()
-
-
 def test_estop_switches_them_off_from_any_folder(
     family: ServoFamily, servos: tuple[TextServos, str], tmp_path: Path
 ) -> None:

@@ -8,7 +8,6 @@ complement, no lock, and a goal that leaves the torque as it is.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 
 from snake_gym.hardware.bus.bus import NO_ANSWER, PORT_GONE, BlockRead, BusPort, CycleTime, ServoInfo
@@ -30,10 +29,6 @@ class TextBus:
         self.port: BusPort | None = port
         self.clock: Clock = MonotonicClock()
         self._retries, self._line = retries, SerialTransport(port.device, port.baud)
-
-    @property
-    def late(self) -> Counter[int]:
-        return Counter()  # an answer names its servo, and is read to its end
 
     def ping(self, servo_id: int) -> ServoInfo | None:
         read = self.read_block([servo_id], "model", "firmware_major")

@@ -26,10 +26,11 @@ def be_patient(patch: Callable[[object, str, object], None] = setattr) -> None:
 def main(module: str, *words: str) -> None:
     """Run ``module``, a guard or a command, with its words."""
     be_patient()
-    if module == "snake_gym.hardware":
-        from snake_gym.hardware.commands import options
+    if module == client.GUARD[-1]:
+        sys.exit(guard.main(list(words)))
+    from snake_gym.hardware.commands import options
 
-        options._PATIENCE_S = 0.1
+    options._PATIENCE_S = 0.1
     sys.argv = [module, *words]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

@@ -67,10 +67,9 @@ class FaultyBus(EmulatedBus):
 
     faults: AdapterFaults
 
-    def __init__(self, servos: Any, faults: WireFaults | None = None, **more: Any) -> None:
-        told = {} if faults is None else {name: getattr(faults, name) for name in ("lost", "corrupted", "seed")}
+    def __init__(self, servos: Any, faults: AdapterFaults | None = None, **more: Any) -> None:
         self._held = b""
-        super().__init__(servos, faults=faults if isinstance(faults, AdapterFaults) else AdapterFaults(**told), **more)
+        super().__init__(servos, faults=faults or AdapterFaults(), **more)
 
     def _deliver(self, servo_id: int, answer: bytes, end_s: float) -> None:
         faults = self.faults
@@ -123,16 +122,15 @@ class Bench:
     """Servos in memory, given by their IDs or as they are, and a driver; ``more``: arguments of the bus."""
 
     def __init__(
-        self, servos: Sequence[int | EmulatedServo], plant: FirstOrderPlant | None = None, retries: int = 2,
-        latency_s: float | None = None, reopens: bool = True, **more: Any,
+        self, servos: Sequence[int | EmulatedServo], plant: FirstOrderPlant | None = None,
+        latency_s: float | None = None, **more: Any,
     ) -> None:  # fmt: skip
         self.servos = [EmulatedServo(one) if isinstance(one, int) else one for one in servos]
         self.plant = plant or FirstOrderPlant(len(servos))
         self.bus = FaultyBus(self.servos, plant=self.plant, **more)
         self.clock = self.bus.clock
         self.spy = Spy(self.bus.host_transport())
-        reopen = self._reopen if reopens else None
-        self.driver = Movable(self.spy, self.bus.baud, self.clock, latency_s, retries, reopen)
+        self.driver = Movable(self.spy, self.bus.baud, self.clock, latency_s, reopen=self._reopen)
 
     def _reopen(self) -> Spy:
         self.spy.end = self.bus.host_transport()
@@ -200,19 +198,19 @@ def torque_on(port: EmulatedPort) -> list[bool]:
 
 def watch_torque(port: EmulatedPort) -> list[tuple[int, bool]]:
     """What arrives at the servos from now on and switches torque: servo, on or off. A goal switches it on."""
-    told: list[tuple[int, bool]] = []
+    written: list[tuple[int, bool]] = []
 
     def watched(servo: EmulatedServo) -> Callable[[int, bytes], None]:
         def write(address: int, data: bytes) -> None:
             EmulatedServo.write(servo, address, data)
             if address < 44 and address + len(data) > 40:  # torque_enable to goal_position
-                told.append((servo.id, servo.memory.get("torque_enable") == 1))
+                written.append((servo.id, servo.memory.get("torque_enable") == 1))
 
         return write
 
     for servo in port.bus.servos:
         servo.write = watched(servo)  # type: ignore[method-assign]
-    return told
+    return written
 
 
 def write_calibration(path: Path, servos: Sequence[EmulatedServo]) -> None:

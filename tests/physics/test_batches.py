@@ -14,7 +14,7 @@ from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLIPPED, SLO
 from snake_gym.physics.state import Obstacles
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, ContactSpec, FrictionSpec, RobotSpec
-from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.simulation.simulated_robot import Precision, SimulatedRobot
 from tests.oracles.contact_scenes import one_cell
 from tests.physics.test_contact_properties import clutter, make_spec
 
@@ -30,6 +30,7 @@ class Case(NamedTuple):
     among: bool = False
     speed_m_s: float = 0.3
     """Standard deviation at the start, and of link rates too where it is above 1."""
+    precision: Precision = "float64"
 
 
 def limited(n_links: int, integrator: Any) -> Case:
@@ -83,6 +84,13 @@ CASES = {
     "thrown on dry ground": Case(THROWN, (HEALTHY,), 3, True, 5.0),
     **{f"{model}, {kind}": touching(model, kind) for model in ("rigid", "stiff") for kind in ("position", "torque")},
 }
+WET = FrictionSpec(0.3, 2.0, backward=1.5)
+for _name, _case in {
+    **{name: CASES[name] for name in ("2 links, implicit", "33 links, implicit", "10 links, rk4", "resilient_servo")},
+    "worn servos": CASES["worn servos"], "stiff, position": CASES["stiff, position"],
+}.items():  # fmt: skip
+    _spec = replace(_case.spec, friction=WET) if _case.spec.has_coulomb_friction else _case.spec
+    CASES[f"{_name}, float32"] = _case._replace(spec=_spec, precision="float32")
 
 
 def fields() -> Obstacles:
@@ -100,7 +108,7 @@ def play(case: Case, rows: NDArray[np.int64], n_threads: int = 1, moving: Any = 
     """The worlds ``rows`` of 37 worlds that differ in shape, motion, faults and commands."""
     spec, rng = case.spec, np.random.default_rng(3)
     mine = Obstacles(*(a[rows] if isinstance(a, np.ndarray) else a for a in fields())) if case.among else None
-    robot = SimulatedRobot(spec, len(rows), n_threads, obstacles=mine)
+    robot = SimulatedRobot(spec, len(rows), n_threads, mine, case.precision)
     stop = min(0.3, 0.9 * float(spec.joints("joint_stop_rad").min()))
     shape = (0.0 if case.among else stop) * rng.uniform(-1.0, 1.0, (WORLDS, spec.n_joints))
     robot.set_shape(shape[rows], np.zeros(len(rows)), np.zeros((len(rows), 2)), "centre")

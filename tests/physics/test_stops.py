@@ -11,7 +11,6 @@ from numba import njit
 from numpy.typing import NDArray
 
 from snake_gym.physics import chain, contact, lanes
-from snake_gym.physics.simd import LANES
 from snake_gym.robot.presets import ROBO_CONDA
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
@@ -85,12 +84,12 @@ def test_ten_seconds_at_the_stops_cost_what_finer_steps_say(
 def test_a_world_whose_laws_do_not_settle_stands_still(flag: int) -> None:
     """Lane 3 of a block in motion is not settled: it stays where it is, the others go on."""
     n, lane = 3, 3
-    s = np.random.default_rng(0).uniform(0.1, 1.0, lanes.scratch_size(n))
+    s = np.random.default_rng(0).uniform(0.1, 1.0, (lanes.scratch_rows(n), 8))
     s[: lanes.RECORD] = 0.0
     world = (n + 1) * lanes.RECORD
 
     def of(record: int, field: int) -> FloatArray:
-        return s[record * lanes.RECORD + field :][:LANES]
+        return s[record * lanes.RECORD + field]
 
     for i in range(1, n + 1):
         for field, value in (
@@ -107,9 +106,9 @@ def test_a_world_whose_laws_do_not_settle_stands_still(flag: int) -> None:
     for field in (lanes.LAWS_CHANGE, lanes.STOPS_CHANGE, lanes.CONTACTS_CHANGE, lanes.JAMMED):
         of(n + 1, field)[:] = 0.0
     of(n + 1, lanes.TOTAL)[:] = 3.0
-    s[world + flag + lane] = 1.0
+    s[world + flag, lane] = 1.0
     hold_links(s, n)
-    np.testing.assert_array_equal(of(n + 1, lanes.JAMMED), np.arange(LANES) == lane)
+    np.testing.assert_array_equal(of(n + 1, lanes.JAMMED), np.arange(8) == lane)
     eliminate_links(s, 1, n, False)
     substitute_back(s, n)
     for i in range(1, n + 1):

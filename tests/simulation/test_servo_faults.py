@@ -125,7 +125,7 @@ def test_a_misread_joint_goes_where_its_servo_believes_to_be_right() -> None:
     errors = []
     for _ in range(60):
         robot.step(np.full((2, 9), 0.1), n_substeps=200)
-        np.testing.assert_allclose(robot.servo_angle(), 0.1, atol=2e-3)
+        np.testing.assert_allclose(robot.read_servos()[0], 0.1, atol=2e-3)
         errors.append(robot.joint_angle()[:, 4] - 0.1)
     spread = np.array(errors)
     assert np.abs(spread).max() <= 0.302 and np.quantile(np.abs(spread), 0.5) == pytest.approx(0.15, abs=0.05)
@@ -177,8 +177,8 @@ def test_a_slip_does_not_jump(preset: str) -> None:
         for one in (robot, healthy):
             one.step(np.zeros((1, spec.n_joints)), n_substeps=1)
         joints.append(robot.joint_angle()[0, 2])
-        servos.append(robot.servo_angle()[0, 2] - healthy.servo_angle()[0, 2])
-        told.append(robot.servo_rate()[0, 2])
+        servos.append(robot.read_servos()[0][0, 2] - healthy.read_servos()[0][0, 2])
+        told.append(robot.read_servos()[1][0, 2])
     assert max(joints) > (0.25 if preset == "resilient_servo" else 0.1) and abs(joints[-1]) < 0.1
     for angle in (joints, servos):
         assert np.abs(np.diff(angle)).max() < 1.5 * SLIP_RAD_S * spec.step_s

@@ -7,7 +7,7 @@ of servos or port: what fails is in the result.
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -46,6 +46,18 @@ class BlockRead(NamedTuple):
     """Reason for a missing answer, by ID; empty: all have answered."""
 
 
+READING_SHARE = 0.7
+"""Share of a bus period after which a reading ends."""
+ADAPTER_S = 0.001
+"""Least time that a USB adapter adds: one frame [s]."""
+SLOW_S = 0.004
+"""Delay of answers that a message calls slow [s]."""
+_CYCLE_SHARE = 0.9
+"""Share of the period for reading and goals."""
+_PERIOD_STEP_S = 0.005
+"""Step of the periods that a message proposes [s]."""
+
+
 class CycleTime(NamedTuple):
     """Times that the readings and goals of a bus cycle take."""
 
@@ -58,6 +70,29 @@ class CycleTime(NamedTuple):
     latency_s: float = 0.0
     """Median delay of an answer by adapter and computer [s]."""
 
+    @property
+    def shortest_period_s(self) -> float:
+        """Least bus period [s] in which servos can be read and sent their goals."""
+        reading = self.reading_s + max(ADAPTER_S, self.latency_s)
+        return max(reading / READING_SHARE, (reading + self.goals_s) / _CYCLE_SHARE)
+
+    @property
+    def round_period_s(self) -> float:
+        """Period [s] to propose: the shortest one, rounded up."""
+        return _PERIOD_STEP_S * math.ceil(self.shortest_period_s / _PERIOD_STEP_S)
+
+    def too_short(self, period_s: float, n_servos: int, baud: int) -> str | None:
+        """Return a message that the cycle exceeds ``period_s`` [s], with a period that suffices; None if it fits."""
+        if period_s >= self.shortest_period_s:
+            return None
+        said = f" with a return delay of {1e6 * self.return_delay_s:.0f} us" if self.return_delay_s > 0.0 else ""
+        mend = "set the servos to a higher baud rate: python -m snake_gym.hardware scan --change-baud"
+        if self.latency_s > SLOW_S:
+            said += f", and answers take {1e3 * self.latency_s:.0f} ms"
+            mend = "set the adapter's latency timer: docs/hardware.md, Wiring"
+        needed = f"{n_servos} servos at {baud} baud need {1e3 * self.shortest_period_s:.1f} ms a cycle{said}"
+        return f"connection.period_s is {period_s:g}; expected >= {self.round_period_s:g}: {needed} (or {mend})"
+
 
 class Bus(Protocol):
     """Servos on one line."""
@@ -67,10 +102,6 @@ class Bus(Protocol):
     clock: Clock
     port: BusPort | None
     """Port that was opened for it; None: it is in memory."""
-
-    @property
-    def late(self) -> Counter[int]:
-        """Number of answers that came too late, by servo ID."""
 
     def ping(self, servo_id: int) -> ServoInfo | None:
         """Return model and firmware of the servo with this ID, or None if no servo answers."""

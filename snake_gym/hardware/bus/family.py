@@ -15,12 +15,12 @@ from collections.abc import Iterable
 from dataclasses import field
 from enum import IntFlag
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from snake_gym.config import ConfigError, Settings, choose
-from snake_gym.config.errors import hint
 from snake_gym.config.settings import Count, Positive, PositiveCount
 from snake_gym.plugins import load_object
 
@@ -72,15 +72,13 @@ class Encoding(Settings):
 
     def check(self) -> None:
         if self.sign_bit is not None and (self.signed or not 1 <= self.sign_bit < 8 * self.size):
-            raise ValueError(
-                f"sign_bit is {self.sign_bit}; expected 1 to {8 * self.size - 1}, and none with two's complement"
-            )
+            most = 8 * self.size - 1
+            raise ValueError(f"sign_bit is {self.sign_bit}; expected 1 to {most}, and none with two's complement")
 
     @property
     def max_value(self) -> int:
         """Largest count that can be written."""
-        n_bits = 8 * self.size - self.signed if self.sign_bit is None else self.sign_bit
-        return int((1 << n_bits) - 1)
+        return int((1 << (8 * self.size - self.signed if self.sign_bit is None else self.sign_bit)) - 1)
 
     @property
     def min_value(self) -> int:
@@ -94,9 +92,7 @@ class Encoding(Settings):
         return code.to_bytes(self.size, self.byte_order, signed=self.signed)
 
     def decode(self, data: bytes) -> int:
-        """Return the count in ``data``, exactly ``size`` bytes. Minus zero is zero; bits above the sign are ignored."""
-        if len(data) != self.size:
-            raise ValueError(f"{len(data)} bytes; expected {self.size}")
+        """Return the count in ``data`` (``size`` bytes). Minus zero is zero; bits above the sign are ignored."""
         code = int.from_bytes(data, self.byte_order, signed=self.signed)
         if self.sign_bit is None:
             return code
@@ -115,10 +111,6 @@ class Register(Settings):
     low: int | None = None
     high: int | None = None
     """Smallest and largest count with a meaning; None: limit of the encoding."""
-
-    @property
-    def size(self) -> int:
-        return self.encoding.size
 
     @property
     def end(self) -> int:
@@ -174,16 +166,12 @@ class ServoFamily(Settings):
     """``module:NAME`` of the function that opens the servos' bus: see ``BusPort.open``."""
 
     def check(self) -> None:
-        names = [one.name for one in self.registers]
-        missing = sorted(NEEDED - set(names))
+        missing = sorted(NEEDED - {one.name for one in self.registers})
         if missing:
             raise ValueError(f"registers lack {', '.join(missing)}")
-        for before, after in zip(self.registers, self.registers[1:], strict=False):
+        for before, after in pairwise(self.registers):
             if after.address < before.end:
-                raise ValueError(
-                    f"registers: {after.name!r} begins at {after.address}, within or before {before.name!r}; "
-                    "expected them in the order of their addresses"
-                )
+                raise ValueError(f"{after.name!r} begins at {after.address}, before the end of {before.name!r}")
         goal = [one.name for one in self.cover(GOAL)]
         if self.bus == OUR_BUS and not set(goal) <= set(GOAL):
             raise ValueError(f"registers {', '.join(goal)} would be written with a goal; expected none but {GOAL}")
@@ -290,8 +278,7 @@ def find_family(name: str) -> ServoFamily:
     if name in _FAMILIES:
         return _FAMILIES[name]
     if ":" not in name:
-        known = ", ".join(_FAMILIES)
-        raise ConfigError(f"servo family is {name!r}; expected module:NAME or one of {known}{hint(name, _FAMILIES)}")
+        choose(name, (*_FAMILIES, "module:NAME"), "servo family")
     found = load_object(name, "servo family")
     if not isinstance(found, ServoFamily):
         raise ConfigError(f"servo family {name!r} is a {type(found).__name__}; expected a ServoFamily")
@@ -301,7 +288,5 @@ def find_family(name: str) -> ServoFamily:
 def family_of_model(name: str) -> tuple[ServoFamily, ServoModel]:
     """Return family and model of the servo with that name, in any case. Raises ConfigError if it is unknown."""
     models = {one.name: (family, one) for family in _FAMILIES.values() for one in family.models}
-    for key, found in models.items():
-        if key.lower() == name.lower():
-            return found
-    return models[choose(name, models, "servo model")]
+    same = [key for key in models if key.lower() == name.lower()]
+    return models[same[0] if same else choose(name, models, "servo model")]

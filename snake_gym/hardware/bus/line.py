@@ -20,13 +20,12 @@ servo that answers just that by chance counts as silent, and is asked for a long
 from __future__ import annotations
 
 import statistics
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from snake_gym.hardware.bus.bus import GARBLED, NO_ANSWER, NO_TIME, PORT_GONE
 from snake_gym.hardware.bus.clock import Clock
-from snake_gym.hardware.bus.protocol import OVERHEAD_BYTES, Packet, PacketParser, wire_time_s
+from snake_gym.hardware.bus.protocol import OVERHEAD_BYTES, Packet, PacketParser, read, sync_read, wire_time_s
 from snake_gym.hardware.bus.transport import PortGone, Transport
 
 FIRST_WAIT_S = 0.03
@@ -34,9 +33,9 @@ FIRST_WAIT_S = 0.03
 LEAST_WAIT_S = 0.004
 """Wait beyond the usual delay [s]: USB, and the scheduler."""
 RETURN_DELAY_S = 0.0005
-"""Longest return delay assumed of a servo [s]."""
+"""Return delay assumed of a servo [s]."""
 _LONGEST_LATE_S = 0.1
-"""Longest lateness at which an answer can still be told from the present one [s]."""
+"""Longest lateness at which an answer can still be distinguished from the present one [s]."""
 _REOPEN_INTERVAL_S = 0.5
 EXTRA_BYTES = 12
 """Most bytes by which a reading is lengthened."""
@@ -45,11 +44,8 @@ _LONGEST_ANSWER = 32
 _READ_CHUNK = 4096
 
 
-class Answers(NamedTuple):
-    """Status packets of one exchange, and the reasons for those that are missing, by servo ID."""
-
-    packets: dict[int, Packet]
-    failures: dict[int, str]
+Answers = dict[int, Packet | str]
+"""Status packets, or the reasons why they are missing, by ID."""
 
 
 class Line:
@@ -71,10 +67,8 @@ class Line:
         latency_s: float | None = None,
         reopen: Callable[[], Transport] | None = None,
     ) -> None:
-        self.late: Counter[int] = Counter()
-        """Answers to an earlier request, rejected, by servo ID."""
-        self.return_delay_s = RETURN_DELAY_S
-        """Longest return delay of the servos asked next [s]."""
+        self.return_delay_s: dict[int, float] = {}
+        """Return delays of servos [s], by ID, as far as they are known."""
         self._baud, self._clock, self._latency_s, self._reopen = baud, clock, latency_s, reopen
         self._delays: deque[float] = deque(maxlen=32)
         self._next_reopen_s = -1.0
@@ -87,11 +81,6 @@ class Line:
         self._sent: Packet | None = None
         self._parser = PacketParser()
         self._line_free_s = -1.0
-
-    @property
-    def connected(self) -> bool:
-        """False while the port is gone."""
-        return self._port is not None
 
     @property
     def latency_s(self) -> float:
@@ -107,29 +96,19 @@ class Line:
             return FIRST_WAIT_S
         return LEAST_WAIT_S + sorted(self._delays)[int(0.9 * len(self._delays))]
 
+    def longest_return_delay_s(self, ids: Sequence[int]) -> float:
+        """Return the longest time that one of these servos waits before it answers [s]."""
+        return max((self.return_delay_s.get(one, RETURN_DELAY_S) for one in ids), default=RETURN_DELAY_S)
+
+    def span_s(self, ids: Sequence[int], n_params: int) -> float:
+        """Return the longest duration [s] of a reading that all of these servos answer."""
+        return wire_time_s(8 + len(ids), self._baud) + self._answer_time_s(ids, n_params) + self.wait_s
+
     def close(self) -> None:
         """Close the port for good."""
         if self._port is not None:
             self._port.close()
         self._port, self._reopen = None, None
-
-    def answer_time_s(self, n_answers: int, n_params: int) -> float:
-        """Return the time [s] that answers keep the line busy, return delays included."""
-        return n_answers * (self.return_delay_s + wire_time_s(OVERHEAD_BYTES + n_params, self._baud))
-
-    def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
-        """Return the longest duration [s] of an exchange in which every servo answers."""
-        return wire_time_s(n_request_bytes, self._baud) + self.answer_time_s(n_answers, n_params) + self.wait_s
-
-    def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
-        """Return the number of bytes to ask for (``n_bytes`` or, if need be, up to ``EXTRA_BYTES`` more, at most
-        ``longest``), and the servos that can then be asked without taking an overdue answer for theirs."""
-        horizon_s = self._clock.now() - _LONGEST_LATE_S
-        self._overdue = {key: due_s for key, due_s in self._overdue.items() if due_s > horizon_s}
-        lengths = range(n_bytes, max(n_bytes, min(n_bytes + EXTRA_BYTES, longest)) + 1)
-        free = {length: [i for i in ids if (i, length) not in self._overdue] for length in lengths}
-        best = max(lengths, key=lambda length: (len(free[length]), -length))
-        return best, free[best]
 
     def send(self, request: bytes) -> bool:
         """Send a packet that no servo answers. Return False if the port is gone."""
@@ -140,37 +119,63 @@ class Line:
             return False
         return True
 
-    def ask(
-        self, request: bytes, ids: Sequence[int], n_params: int, deadline_s: float, to_the_end: bool = False,
+    def read(
+        self, ids: Sequence[int], address: int, n_bytes: int, longest: int, deadline_s: float, is_retry: bool = False,
         twin_s: float = 0.0,
     ) -> Answers:  # fmt: skip
-        """Send the request for a reading and return the answers.
+        """Read a block once, from as many servos as can be awaited, and return what came of it, of all ``ids``.
 
         Args:
-            ids: servos in the order in which they answer; each is in ``packets`` or ``failures`` of the result.
-            n_params: number of parameters of an answer.
+            ids: servos in the order in which they answer.
+            n_bytes, longest: length of the block, and how long it may become beyond an overdue answer.
             deadline_s: end of the waiting [s, on the clock].
-            to_the_end: wait for missing answers until then; False: no longer than answers usually take.
+            is_retry: True: leave out servos for which little time is left.
             twin_s: time [s] for which more answers are awaited, from servos that share an ID.
         """
         try:
             self._drop_input()
-            if self._clock.now() >= deadline_s:
-                return Answers({}, dict.fromkeys(ids, NO_TIME))
-            return self._ask(request, list(ids), n_params, deadline_s, to_the_end, twin_s)
+            length, askable = self._choose_length(ids, n_bytes, longest)
+            left_s, margin_s = deadline_s - self._clock.now(), 0.5 * self.wait_s
+            if not askable:  # an answer of every length is overdue: only time helps
+                self._clock.sleep(min(LEAST_WAIT_S, left_s))
+            spare_s = left_s + (1.0 if is_retry else 2.0) * margin_s
+            asked = list(askable) if left_s > 0.0 else []
+            while asked and self.span_s(asked, length) > spare_s:
+                asked.pop()
+            left_out = {one: NO_TIME if one in askable else NO_ANSWER for one in ids if one not in asked}
+            if not asked:
+                return {**left_out}
+            # If no time is left for another attempt, all of it goes into waiting for this one.
+            is_last = left_s - self.span_s(asked, length) < self.span_s(asked[:1], length) - margin_s
+            return self._ask(asked, address, length, deadline_s, is_last, twin_s) | left_out
         except PortGone:
             self._lose_port()
-            return Answers({}, dict.fromkeys(ids, PORT_GONE))
+            return dict.fromkeys(ids, PORT_GONE)
+
+    def _answer_time_s(self, ids: Sequence[int], n_params: int) -> float:
+        """Return the time [s] that answers keep the line busy, return delays included."""
+        return len(ids) * (self.longest_return_delay_s(ids) + wire_time_s(OVERHEAD_BYTES + n_params, self._baud))
+
+    def _choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
+        """Return the number of bytes to ask for (``n_bytes`` or, if need be, up to ``EXTRA_BYTES`` more, at most
+        ``longest``), and the servos that can then be asked without taking an overdue answer for theirs."""
+        horizon_s = self._clock.now() - _LONGEST_LATE_S
+        self._overdue = {key: due_s for key, due_s in self._overdue.items() if due_s > horizon_s}
+        lengths = range(n_bytes, max(n_bytes, min(n_bytes + EXTRA_BYTES, longest)) + 1)
+        free = {length: [i for i in ids if (i, length) not in self._overdue] for length in lengths}
+        best = max(lengths, key=lambda length: (len(free[length]), -length))
+        return best, free[best]
 
     def _ask(
-        self, request: bytes, ids: list[int], n_params: int, deadline_s: float, to_the_end: bool, twin_s: float
+        self, ids: list[int], address: int, n_params: int, deadline_s: float, to_the_end: bool, twin_s: float
     ) -> Answers:
-        answers, port = Answers({}, {}), self._open_port()
+        answers, port = Answers(), self._open_port()
+        request = read(ids[0], address, n_params) if len(ids) == 1 else sync_read(ids, address, n_params)
         self._parser.max_params = max(_LONGEST_ANSWER, n_params)
         self._parser.garbled.clear()
         self._put(request)
         self._sent = Packet(request[2], request[4], request[5:-1])
-        due_s = self._line_free_s + self.answer_time_s(len(ids), n_params)
+        due_s = self._line_free_s + self._answer_time_s(ids, n_params)
         end_s = deadline_s if to_the_end else min(deadline_s, due_s + self.wait_s)
         is_complete, n_noise = False, 0
         try:
@@ -180,17 +185,17 @@ class Line:
                 packets = self._parser.feed(data)
                 n_noise += len(data) - sum(OVERHEAD_BYTES + len(packet.params) for packet in packets)
                 self._take(packets, answers, ids, n_params)
-                if len(answers.packets) == len(ids) and not is_complete:
+                if len(answers) == len(ids) and not is_complete:
                     is_complete, end_s = True, self._clock.now() + twin_s
                     self._delays.append(max(0.0, self._clock.now() - due_s))
                 if (left_s <= 0.0 and not data) or (is_complete and self._clock.now() >= end_s):
                     break
             self._take(self._parser.flush(), answers, ids, n_params)
         finally:  # an interrupted wait leaves overdue answers as well
-            for servo_id in set(ids) - answers.packets.keys():
+            for servo_id in set(ids) - answers.keys():
                 is_garbled = servo_id in self._parser.garbled or (len(ids) == 1 and n_noise > 0)
-                reason = GARBLED if is_garbled else NO_ANSWER
-                if answers.failures.setdefault(servo_id, reason) == NO_ANSWER:
+                answers[servo_id] = GARBLED if is_garbled else NO_ANSWER
+                if not is_garbled:
                     self._overdue[servo_id, n_params] = due_s
         return answers
 
@@ -224,21 +229,19 @@ class Line:
 
     def _take(self, packets: list[Packet], answers: Answers, ids: list[int], n_params: int) -> None:
         for packet in packets:
-            servo_id = packet.id
-            if servo_id not in ids or len(packet.params) != n_params or packet == self._sent:
+            if packet.id not in ids or len(packet.params) != n_params or packet == self._sent:
                 self._reject([packet])
                 continue
             # Servos answer in turn: one that follows its successor, or comes twice, means that an ID is wrong.
-            doubtful = [known for known in answers.packets if ids.index(known) >= ids.index(servo_id)]
-            if doubtful or servo_id in answers.failures:
-                for each in {servo_id, *doubtful}:
-                    answers.packets.pop(each, None)
-                    answers.failures[each] = GARBLED
-                continue
-            answers.packets[servo_id] = packet
+            place = ids.index(packet.id)
+            doubtful = [one for one, known in answers.items() if known != GARBLED and ids.index(one) >= place]
+            if doubtful or packet.id in answers:
+                answers.update(dict.fromkeys([packet.id, *doubtful], GARBLED))
+            else:
+                answers[packet.id] = packet
 
     def _reject(self, packets: list[Packet]) -> None:
-        """Count late answers among packets that answer nothing asked now."""
+        """Note which overdue answers are among packets that answer nothing asked now."""
         for packet in packets:
-            if packet != self._sent and self._overdue.pop((packet.id, len(packet.params)), None) is not None:
-                self.late[packet.id] += 1
+            if packet != self._sent:
+                self._overdue.pop((packet.id, len(packet.params)), None)

@@ -1,6 +1,6 @@
 """Bus of servos with Feetech's packets.
 
-Exceptions are raised only for wrong arguments, before the first byte is sent.
+Exceptions are raised only for wrong values, before the first byte is sent.
 
 - Reading asks all servos in one sync read. Servos that did not answer are asked again as long as the deadline leaves
   time. One that has been silent several times is left out and asked by itself now and then: a dead servo costs neither
@@ -30,14 +30,11 @@ from snake_gym.hardware.bus.bus import (
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import GOAL, READING, Register, ServoError, ServoFamily
 from snake_gym.hardware.bus.feetech import FEETECH
-from snake_gym.hardware.bus.line import LEAST_WAIT_S, RETURN_DELAY_S, Answers, Line
+from snake_gym.hardware.bus.line import Line
 from snake_gym.hardware.bus.protocol import (
     BROADCAST_ID,
-    MAX_ID,
     MAX_PARAMS,
     OVERHEAD_BYTES,
-    read,
-    sync_read,
     sync_write,
     wire_time_s,
     write,
@@ -109,13 +106,8 @@ class ServoBus:
         self.baud, self.retries, self.family = baud, retries, family
         self.port: BusPort | None = None
         self.line = Line(transport, baud, self.clock, latency_s, reopen)
-        self._return_delay_s: dict[int, float] = {}
         self._misses: Counter[int] = Counter()
         self._next_probe_s: dict[int, float] = {}
-
-    @property
-    def late(self) -> Counter[int]:
-        return self.line.late
 
     def ping(self, servo_id: int) -> ServoInfo | None:
         for _ in range(_TWIN_READINGS):
@@ -130,20 +122,19 @@ class ServoBus:
         if values is None:
             return None
         if "return_delay" in values:
-            self._return_delay_s[servo_id] = values["return_delay"] * self.family.scale("return_delay")
+            self.line.return_delay_s[servo_id] = values["return_delay"] * self.family.scale("return_delay")
         firmware = (values.get("firmware_major", 0), values.get("firmware_minor", 0))
         return ServoInfo(servo_id, values["model"], firmware, live.errors[servo_id])
 
     def read_block(
         self, ids: Sequence[int], *names: str, deadline_s: float | None = None, twin_s: float = 0.0
     ) -> BlockRead:
-        """As ``Bus.read_block``; ``twin_s``: see ``Line.ask``."""
-        _check_ids(ids)
+        """As ``Bus.read_block``; ``twin_s``: see ``Line.read``."""
         registers = self.family.cover(names)
-        span = registers[0].address, registers[-1].end - registers[0].address
+        address, n_bytes = registers[0].address, registers[-1].end - registers[0].address
         stamp_s = self.clock.now()
-        self._expect(ids)
-        deadline_s = self._default_deadline(len(ids), span[1]) if deadline_s is None else deadline_s
+        if deadline_s is None:
+            deadline_s = stamp_s + (1 + self.retries) * (self.line.span_s(ids, n_bytes) + self.line.wait_s)
         common, due = self._split_silent(ids, stamp_s)
         failures = {servo_id: NO_TIME if servo_id in common else NO_ANSWER for servo_id in ids}
         found = BlockRead(stamp_s, dict.fromkeys(ids), {}, failures)
@@ -155,22 +146,22 @@ class ServoBus:
             is_retry = 0 < k <= self.retries
             if is_retry:  # the first of them may be dead and keep the others from answering: now it comes last
                 asked = asked[1:] + asked[:1]
-            answers = self._read_once(asked, span, deadline_s, is_retry, twin_s)
-            failures.update({one: reason for one, reason in answers.failures.items() if reason != NO_TIME})
-            for servo_id, packet in answers.packets.items():
-                found.values[servo_id] = unpack(registers, packet.params)
-                found.errors[servo_id] = self.family.faults_of(packet.error_or_instruction)
-                del failures[servo_id]
-                self._misses.pop(servo_id, None)
-        for servo_id, reason in failures.items():
-            if not self.line.connected:
-                failures[servo_id] = PORT_GONE
-            elif servo_id in common and reason != NO_TIME:
-                self._misses[servo_id] += 1
+            longest = self.family.registers[-1].end - address
+            answers = self.line.read(asked, address, n_bytes, longest, deadline_s, is_retry, twin_s)
+            for servo_id, answer in answers.items():
+                if not isinstance(answer, str):
+                    found.values[servo_id] = unpack(registers, answer.params)
+                    found.errors[servo_id] = self.family.faults_of(answer.error_or_instruction)
+                    del failures[servo_id]
+                    self._misses.pop(servo_id, None)
+                elif answer != NO_TIME:
+                    failures[servo_id] = answer
+        if PORT_GONE in failures.values():
+            failures.update(dict.fromkeys(failures, PORT_GONE))
+        self._misses.update(one for one, why in failures.items() if one in common and why not in (NO_TIME, PORT_GONE))
         return found
 
     def write_targets(self, ids: Sequence[int], position_steps: Sequence[int], speed: int | Sequence[int] = 0) -> bool:
-        _check_ids(ids)
         speeds = [speed] * len(ids) if isinstance(speed, int) else speed
         registers = self.family.cover(GOAL)
         blocks = []
@@ -181,7 +172,6 @@ class ServoBus:
         return self._send_all(registers[0].address, blocks)
 
     def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool:
-        _check_ids([servo_id])
         target, data = self.family.register(name), self.family.encode(name, value)
         for _ in range(1 + self.retries):
             # As a sync write to one: a servo acknowledges a plain write whether asked to or not.
@@ -190,7 +180,7 @@ class ServoBus:
             if not acknowledged:
                 return True
             if name == "return_delay":
-                self._return_delay_s.pop(servo_id, None)
+                self.line.return_delay_s.pop(servo_id, None)
             holder = value if name == "id" else servo_id
             held = self.read_block([holder], name).values[holder]
             if held is not None and held[name] == value:
@@ -198,7 +188,6 @@ class ServoBus:
         return False
 
     def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]:
-        _check_ids(ids)
         name, value = "torque_enable", int(on)
         target, data = self.family.register(name), self.family.encode(name, value)
         known: dict[int, bool] = dict.fromkeys(ids, False)
@@ -220,53 +209,17 @@ class ServoBus:
         return self.line.send(write(BROADCAST_ID, target.address, data))
 
     def cycle_time(self, ids: Sequence[int]) -> CycleTime:
-        times = wire_times(len(ids), self.baud, self.family, self._longest_return_delay_s(ids))
+        times = wire_times(len(ids), self.baud, self.family, self.line.longest_return_delay_s(ids))
         return times._replace(latency_s=self.line.latency_s)
 
     def close(self) -> None:
         self.line.close()
-
-    def _read_once(
-        self, asked: list[int], span: tuple[int, int], deadline_s: float, is_retry: bool, twin_s: float
-    ) -> Answers:
-        """Read ``span`` (address, bytes) once, from as many servos as can be awaited until the deadline."""
-        address, n_bytes = span
-        now, margin_s = self.clock.now(), 0.5 * self.line.wait_s
-        length, askable = self.line.choose_length(asked, n_bytes, self.family.registers[-1].end - address)
-        spare_s = deadline_s - now + (1.0 if is_retry else 2.0) * margin_s
-        n_asked = len(askable)
-        while n_asked and self.line.span_s(8 + n_asked, n_asked, length) > spare_s:
-            n_asked -= 1
-        in_time = askable[:n_asked]
-        left_out = {i: NO_ANSWER if i not in askable else NO_TIME for i in asked if i not in in_time}
-        if not in_time:
-            if not askable:  # an answer of every length is overdue: only time helps
-                self.clock.sleep(min(LEAST_WAIT_S, deadline_s - now))
-            return Answers({}, left_out)
-        request = read(in_time[0], address, length) if n_asked == 1 else sync_read(in_time, address, length)
-        # If no time is left for another attempt, all of it goes into waiting for this one.
-        after_s = deadline_s - now - self.line.span_s(len(request), n_asked, length)
-        last = after_s < self.line.span_s(8, 1, length) - margin_s
-        answers = self.line.ask(request, in_time, length, deadline_s, last, twin_s)
-        answers.failures.update(left_out)
-        return answers
 
     def _send_all(self, address: int, blocks: list[tuple[int, bytes]]) -> bool:
         """Send blocks in as few sync writes as possible. Return False if the port is gone."""
         per_packet = (MAX_PARAMS - 2) // (1 + len(blocks[0][1])) if blocks else 1
         parts = range(0, len(blocks), per_packet)
         return all(self.line.send(sync_write(address, blocks[k : k + per_packet])) for k in parts)
-
-    def _longest_return_delay_s(self, ids: Sequence[int]) -> float:
-        """Return the longest time that one of these servos waits before it answers [s], as far as it is known."""
-        return max((self._return_delay_s.get(i, RETURN_DELAY_S) for i in ids), default=RETURN_DELAY_S)
-
-    def _expect(self, ids: Sequence[int]) -> None:
-        self.line.return_delay_s = self._longest_return_delay_s(ids)
-
-    def _default_deadline(self, n_servos: int, n_bytes: int) -> float:
-        span_s = self.line.span_s(8 + n_servos, n_servos, n_bytes)
-        return self.clock.now() + (1 + self.retries) * (span_s + self.line.wait_s)
 
     def _split_silent(self, ids: Sequence[int], now: float) -> tuple[list[int], list[int]]:
         """Return the servos to ask together, and the silent one, if any, to ask alone now."""
@@ -276,8 +229,3 @@ class ServoBus:
         due = [servo_id for servo_id in silent if now >= self._next_probe_s.get(servo_id, now)][:1]
         self._next_probe_s.update(dict.fromkeys(due, now + _PROBE_INTERVAL_S))
         return [servo_id for servo_id in ids if servo_id not in silent], due
-
-
-def _check_ids(ids: Sequence[int]) -> None:
-    if len(set(ids)) != len(ids) or not all(0 <= servo_id <= MAX_ID for servo_id in ids):
-        raise ValueError(f"servo ids are {list(ids)}; expected each once, 0 to {MAX_ID}")

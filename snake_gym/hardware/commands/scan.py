@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from snake_gym.config import ConfigError, choose
-from snake_gym.hardware.bus.bus import GARBLED, Bus, BusPort, CycleTime, ServoInfo, say_twins
+from snake_gym.hardware.bus.bus import GARBLED, SLOW_S, Bus, BusPort, CycleTime, ServoInfo, say_twins
 from snake_gym.hardware.bus.family import READING, ServoFamily, describe_error
 from snake_gym.hardware.commands.options import add_bus, bus_port, id_list, open_bus, say_ids
 from snake_gym.hardware.commands.stored_registers import change_baud, change_id, check_alone
-from snake_gym.hardware.guard.cycle_time import SLOW_S, proposed_period_s, shortest_period_s
 
 _N_READINGS = 50
 """Readings of each servo by which --doctor judges the line."""
@@ -151,9 +150,9 @@ def _examine(port: BusPort, found: Sequence[FoundServo]) -> bool:
     if doubtful:
         print(f"servos {say_ids(doubtful)} answer badly: look at cable, ground, supply and ids")
     if slowest_s > SLOW_S:
-        shortest_s = shortest_period_s(cycle._replace(latency_s=slowest_s))
+        cycle = cycle._replace(latency_s=slowest_s)
         print(f"answers take {1e3 * slowest_s:.0f} ms: set the adapter's latency timer (docs/hardware.md, Wiring), or "
-              f"connection.period_s to {proposed_period_s(shortest_s):g}")  # fmt: skip
+              f"connection.period_s to {cycle.round_period_s:g}")  # fmt: skip
     return not doubtful and slowest_s <= SLOW_S
 
 

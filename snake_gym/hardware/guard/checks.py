@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import Field
 
 from snake_gym.config import Settings
@@ -91,32 +91,25 @@ class SafetyLimits(Settings):
         )
 
 
-class Gated(NamedTuple):
-    """Command that may be sent."""
-
-    reference: FloatArray
-    clamped: BoolArray
-    """(J,) True where it is not what was asked for."""
-    refused: bool
-    """True if something that is no number was asked for: the last command is kept."""
-
-
 class CommandGate:
     """Gate that clamps references (J,) [rad] to the joints' range (``low``, ``high``), and their speed and acceleration
-    from the last command, at first ``start``, the joints at rest. References that are not finite are refused."""
+    from the last command, at first ``start``, the joints at rest."""
 
     def __init__(self, low: FloatArray, high: FloatArray, limits: SafetyLimits, start: FloatArray) -> None:
         self._low, self._high, self._limits = low, high, limits
         self.reference = np.array(start, dtype=np.float64)
         """(J,) [rad] last command. One that starts beyond its range comes back, at no more than the limits."""
         self._rate = np.zeros_like(self.reference)
+        self.clamped = np.zeros(self.reference.size, bool)
+        """(J,) True where the last command is not what was asked for."""
 
-    def pass_on(self, wanted: FloatArray, dt_s: float) -> Gated:
-        """Return the command for a period of ``dt_s`` [s] nearest to ``wanted`` (J,) that keeps all limits."""
+    def pass_on(self, wanted: FloatArray, dt_s: float) -> bool:
+        """Move ``reference`` as near to ``wanted`` (J,) as the limits allow in a period of ``dt_s`` [s]. Return False
+        if that is no number: the last command is kept."""
         wanted = np.asarray(wanted, dtype=np.float64)
         if wanted.shape != self.reference.shape or not np.isfinite(wanted).all():
-            self._rate[:] = 0.0
-            return Gated(self.reference.copy(), np.ones(self.reference.size, bool), True)
+            self._rate[:], self.clamped[:] = 0.0, True
+            return False
         speed, gain = self._limits.max_speed_rad_s, self._limits.max_acceleration_rad_s2 * dt_s
         gap = np.clip(wanted, self._low, self._high) - self.reference
         # No faster than what the acceleration can still stop at the place wanted, step by step.
@@ -125,8 +118,8 @@ class CommandGate:
         reference = self.reference + rate * dt_s
         reference = np.clip(reference, np.minimum(self._low, self.reference), np.maximum(self._high, self.reference))
         self._rate = (reference - self.reference) / dt_s
-        self.reference = reference
-        return Gated(reference.copy(), np.abs(reference - wanted) > 1e-9, False)
+        self.reference, self.clamped = reference, np.abs(reference - wanted) > 1e-9
+        return True
 
     def rest_at(self, joint: int, angle_rad: float) -> None:
         """Restart joint ``joint`` (from 0) from ``angle_rad`` [rad], at rest."""
@@ -156,11 +149,6 @@ class ServoHealth(NamedTuple):
         )
 
 
-def late_note(n_late: int) -> str:
-    """Return the cause of silence where ``n_late`` answers came too late, to be added to a message; or nothing."""
-    return f" ({n_late} answers came too late: this computer or its adapter is too busy)" if n_late else ""
-
-
 class HealthMonitor:
     """Monitor of the servos of one robot; call ``check`` once a cycle."""
 
@@ -172,26 +160,21 @@ class HealthMonitor:
         """(J,) times without an answer, unfit for work, and stalled [s]."""
         self.gap_s = np.zeros(n_joints)
         """(J,) duration of the last silence [s]; inf: since before the start."""
-        self._n_before = np.zeros(n_joints, int)
+        self._faults: tuple[str, ...] = ()
 
     def miss(self, joints: Sequence[int]) -> None:
         """Mark these joints (from 0) as lost until they answer."""
         self.silent_s[list(joints)] = math.inf
         self.lost[list(joints)] = True
 
-    def check(
-        self, health: ServoHealth, dt_s: float, n_late: ArrayLike = 0, late_s: float = 0.0
-    ) -> tuple[list[str], str | None]:
+    def check(self, health: ServoHealth, dt_s: float, late_s: float = 0.0) -> tuple[list[str], str | None]:
         """Return news ``dt_s`` [s] after the last cycle, one line each, and a reason to stop the robot, or None.
 
         Args:
-            n_late: (J,) number of answers so far that came too late.
             late_s: lateness of this computer in this cycle [s].
         """
         limits, news = self.limits, []
-        self._n_before = np.where(health.answered, n_late, self._n_before)
         busy = f" (this computer was late by {1e3 * late_s:.0f} ms: it is too busy)" if late_s > _BUSY_S else ""
-        excuses = [busy or late_note(n) for n in (n_late - self._n_before).tolist()]
         # A long gap before the first missing answer is no silence of the servo: no reading was asked for in it.
         began = self.silent_s == 0.0
         silence_s = np.where(began, min(dt_s, 0.5 * limits.lost_after_s), dt_s)
@@ -202,45 +185,31 @@ class HealthMonitor:
         silent = self.silent_s > limits.lost_after_s
         lost = silent | (self._unfit_s > limits.lost_after_s)
         for joint in np.flatnonzero(lost != self.lost).tolist():
-            silence = f"no answer for {self.silent_s[joint]:.2f} s{excuses[joint]}"
+            silence = f"no answer for {self.silent_s[joint]:.2f} s{busy}"
             why = silence if silent[joint] else "its servo says so"
             news.append(f"joint {joint + 1} is lost: {why}" if lost[joint] else f"joint {joint + 1} answers again")
         self.lost = lost
-        stalls = health.answered & (np.abs(health.load) > limits.stall.load * limits.torque_limit)
-        stalls &= np.abs(health.rate) < limits.stall.rate_rad_s
-        still = ~health.answered | (np.abs(health.rate) < limits.stall.rate_rad_s)
-        eased_s = np.maximum(self._stalled_s - np.where(still, 1.0, FREED) * dt_s, 0.0)
-        self._stalled_s = np.where(stalls, self._stalled_s + dt_s, eased_s)
-        news += list(health.faults)
-        silent_excuses = [excuses[joint] for joint in np.flatnonzero(silent).tolist()]
-        return news, self._reason(health, silent_excuses[0] if silent_excuses and all(silent_excuses) else "")
+        still = np.abs(health.rate) < limits.stall.rate_rad_s
+        stalls = health.answered & still & (np.abs(health.load) > limits.stall.load * limits.torque_limit)
+        eased_s = np.where(~health.answered | still, 1.0, FREED) * dt_s
+        self._stalled_s = np.maximum(self._stalled_s + np.where(stalls, dt_s, -eased_s), 0.0)
+        news += [line for line in health.faults if line not in self._faults]
+        self._faults = health.faults
+        return news, self._reason(health, busy if silent.any() else "")
 
     def _reason(self, health: ServoHealth, excuse: str) -> str | None:
         limits = self.limits
         if self.lost.sum() > limits.max_lost_joints:
             names = ", ".join(str(joint + 1) for joint in np.flatnonzero(self.lost))
             return f"joints {names} are lost; at most {limits.max_lost_joints} may be{excuse}"
-        low, high = limits.min_voltage_v or 0.0, limits.max_voltage_v or math.inf
-        current = limits.max_current_a or math.inf
         checks = (
             (self._stalled_s > limits.stall.time_s, "is stalled", 100.0 * health.load, " % load"),
             (health.temperature_c > limits.max_temperature_c, "is too hot", health.temperature_c, " C"),
-            (health.voltage_v < low, "has too low a voltage", health.voltage_v, " V"),
-            (health.voltage_v > high, "has too high a voltage", health.voltage_v, " V"),
-            (np.abs(health.current_a) > current, "draws too much", health.current_a, " A"),
+            (health.voltage_v < (limits.min_voltage_v or 0.0), "has too low a voltage", health.voltage_v, " V"),
+            (health.voltage_v > (limits.max_voltage_v or math.inf), "has too high a voltage", health.voltage_v, " V"),
+            (np.abs(health.current_a) > (limits.max_current_a or math.inf), "draws too much", health.current_a, " A"),
         )
         for wrong, what, values, unit in checks:
             for joint in np.flatnonzero(wrong & health.answered):
                 return f"joint {joint + 1} {what} ({values[joint]:.3g}{unit})"
         return None
-
-
-def beyond_range(angle: FloatArray, low: FloatArray, high: FloatArray, allowed_rad: float) -> dict[int, str]:
-    """Return where joints are, by number from 0, that are outside their range by more than ``allowed_rad`` [rad], which
-    no joint is that follows its references. Angles (J,), ranges ``low`` to ``high`` (J,) [rad]."""
-    beyond = np.maximum(low - angle, angle - high)
-    return {
-        one: f"is at {angle[one]:.3g} rad, outside its range {low[one]:.3g} to {high[one]:.3g} by more than "
-        f"{allowed_rad:g}"
-        for one in np.flatnonzero(beyond > allowed_rad).tolist()
-    }

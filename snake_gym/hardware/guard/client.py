@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import select
 import socket
 import subprocess
 import sys
@@ -22,12 +21,11 @@ from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.bus import BlockRead, BusPort, ServoInfo
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import ServoError
-from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.guard.body import BodySample, BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard.messages import receive, send
+from snake_gym.hardware.guard.guard import receive, send
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.guard.torque_switch import switch_off_port
 from snake_gym.robot.spec import FloatArray
@@ -44,23 +42,8 @@ _RETRY_S = 0.02
 """Time between two attempts to open the port and switch off [s]."""
 SILENCE_S = 1.0
 """Time without a call after which the guard of a ``GuardedBus`` switches off [s]."""
-
-
-GUARD: tuple[str, ...] = ("snake_gym.hardware.guard.process",)
+GUARD: tuple[str, ...] = ("snake_gym.hardware.guard.guard",)
 """Module of the guard process; tests put one before it."""
-
-
-def start_guard(link: socket.socket) -> subprocess.Popen[bytes]:
-    """Start a guard that talks through ``link``, which is closed here.
-
-    It has its own session, since Ctrl-C is for this process. It may live longer, so it does not keep this one's output
-    open.
-    """
-    with link:
-        return subprocess.Popen(
-            [sys.executable, "-m", *GUARD, str(link.fileno())],
-            pass_fds=[link.fileno()], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
 
 
 class GuardClient:
@@ -70,7 +53,7 @@ class GuardClient:
         stop: emergency stop that the guard obeys.
         what: activity, in a word.
         heartbeat: serial device of the board on the servos' supply; None: there is none.
-        settings: of the guard; see ``process.main``.
+        settings: of the guard; see ``guard.main``.
     """
 
     def __init__(
@@ -90,6 +73,10 @@ class GuardClient:
         self.torque_off_pending = False
         """True while a servo is not known to have its torque off, though it should."""
         self._news: list[str] = []
+        self._answer: tuple[Any, ...] = (0, None)
+        self._sample: BodySample | None = None
+        self.watch: Callable[[BodySample], None] | None = None
+        """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
         self.stop_reason: str | None = None
         """Reason why the torque is off; None: it is on, or the servos have not been started."""
 
@@ -118,13 +105,17 @@ class GuardClient:
                 _await_end(self._process)
         elif self.torque_off_pending and self.guard_pid is None:
             self._switch_off()
-        self.stop_reason = self.stop_reason or None
+        self.stop_reason, self._sample = self.stop_reason or None, None
 
     def _launch(self) -> None:
         if self._process is not None and not _await_end(self._process, _FAREWELL_S):
             raise BringUpError(f"the last guard (process {self._process.pid}) still tries to switch the torque off")
         self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._process = start_guard(theirs)
+        with theirs:  # a session of its own, as Ctrl-C is for this process, and no hold on this one's output
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", *GUARD, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
         self._heard_s, self._has_ended = time.monotonic() + _BEGIN_S, False
         self.stop_reason = None
         self._send(self._settings)
@@ -149,19 +140,16 @@ class GuardClient:
             wait_s = 0.0 if has_come() else max(0.0, min(give_up_s - now, patience_s))
             if patience_s <= 0.0:
                 wait_s = _LAST_LOOK_S
-            readable, _, _ = select.select([self._link], [], [], wait_s)
-            if not readable:
-                if patience_s <= 0.0:
-                    self._lose_guard("the guard process hangs")
-                elif has_come() or time.monotonic() >= give_up_s:
-                    return
-                continue
-            message = receive(self._link)
+            message = receive(self._link, wait_s)
             if message is None:
                 self._lose_guard("the guard process has died")
-            else:
+            elif message:
                 self._heard_s = time.monotonic()
                 self._take(*message)
+            elif patience_s <= 0.0:
+                self._lose_guard("the guard process hangs")
+            elif has_come() or time.monotonic() >= give_up_s:
+                return
 
     def _take(self, kind: str, *content: Any) -> None:
         if kind == "stop" and self.stop_reason is None:
@@ -170,6 +158,12 @@ class GuardClient:
             self._news += content
         elif kind == "farewell":
             self._has_ended = True
+        elif kind == "answer":
+            self._answer = content
+        elif kind == "sample":
+            self._sample = BodySample.of(content[0])
+            if self.watch is not None:
+                self.watch(self._sample)
 
     def _lose_guard(self, reason: str) -> None:
         """End a guard that has died or hangs, and switch the torque off unless it has reported that."""
@@ -198,15 +192,11 @@ class GuardClient:
             time.sleep(_RETRY_S)
 
     def _try_off(self) -> str:
-        """Switch the torque off in all servos. Return why that is not confirmed, or an empty string."""
-        try:
-            left = switch_off_port(self._port, self._ids)
-        except PortGone as error:
-            return str(error)
-        self.torque_off_pending = bool(left)
-        if not left:
+        why = switch_off_port(self._port, self._ids)
+        self.torque_off_pending = bool(why)
+        if not why:
             self._stop.release()
-        return f"servos {', '.join(map(str, left))} do not answer" if left else ""
+        return why
 
 
 def _await_end(process: subprocess.Popen[bytes], wait_s: float = 0.0) -> bool:
@@ -235,9 +225,6 @@ class GuardedBody(GuardClient):
         heartbeat: str | None = None,
     ) -> None:  # fmt: skip
         self.n_joints, self._period_s = len(calibration.joints), period_s
-        self.watch: Callable[[BodySample], None] | None = None
-        """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
-        self._sample: BodySample | None = None
         body = {"calibration": calibration, "limits": limits, "period_s": period_s, "speed_rad_s": speed_rad_s}
         settings = {"body": body, "priority": priority}
         super().__init__(port, calibration.ids, EmergencyStop(latch), "run", heartbeat, settings)
@@ -276,18 +263,6 @@ class GuardedBody(GuardClient):
             self.clock.sleep(when_s - self.clock.now())
         return self._sample
 
-    def close(self) -> None:
-        """End the guard, which switches the torque off, and read its last messages. May be called twice."""
-        super().close()
-        self._sample = None
-
-    def _take(self, kind: str, *content: Any) -> None:
-        super()._take(kind, *content)
-        if kind == "sample":
-            self._sample = BodySample.of(content[0])
-            if self.watch is not None:
-                self.watch(self._sample)
-
 
 class GuardedBus(GuardClient):
     """Single servos behind a guard, with calls of a ``Bus``; a context in which they may be moved.
@@ -305,7 +280,6 @@ class GuardedBus(GuardClient):
         self.baud, self.family = port.baud, port.family
         self._number = 0
         """Number of the last call: the answer to one that a signal cut short is not taken for the next."""
-        self._answer: tuple[Any, ...] = (0, None)
 
     def __enter__(self) -> GuardedBus:
         self._launch()
@@ -361,11 +335,6 @@ class GuardedBus(GuardClient):
         self._send("call", self._number, name, *arguments)
         self._read(math.inf, lambda: self._answer[0] == self._number)
         return self._answer[1] if self._answer[0] == self._number else None
-
-    def _take(self, kind: str, *content: Any) -> None:
-        super()._take(kind, *content)
-        if kind == "answer":
-            self._answer = content
 
 
 Body = ServoBody | GuardedBody

@@ -41,10 +41,7 @@ class PortLock(NamedTuple):
 
 def find_locks(latch: Path | None = None) -> list[PortLock]:
     """Return the locks of this user's robots, or of the robots that obey ``latch``."""
-    paths: list[Path] = []
-    with suppress(OSError):
-        paths = sorted(FOLDER.glob("*.json"))
-    locks = [lock for path in paths if (lock := read_lock(path)) is not None]
+    locks = [lock for path in sorted(FOLDER.glob("*.json")) if (lock := read_lock(path)) is not None]
     return [lock for lock in locks if latch is None or lock.latch == latch.absolute()]
 
 
@@ -61,16 +58,11 @@ def read_lock(path: Path) -> PortLock | None:
     return None
 
 
-def default_latch() -> Path:
-    """Return the latch that all robots of this user obey, unless they have one of their own."""
-    return FOLDER / "estop"
-
-
 class EmergencyStop:
-    """Stop that stays tripped while its file exists (None: this user's default)."""
+    """Stop that stays tripped while its file exists (None: the one that robots of this user obey)."""
 
     def __init__(self, latch: Path | None = None) -> None:
-        self.latch = default_latch() if latch is None else Path(latch)
+        self.latch = FOLDER / "estop" if latch is None else Path(latch)
         self._unwritten = ""
         """Reason for the stop, if the latch could not be written."""
         self._lock: TextIO | None = None
@@ -80,12 +72,10 @@ class EmergencyStop:
 
     @property
     def tripped(self) -> bool:
-        if self._unwritten:
-            return True
         try:
             os.lstat(self.latch)
         except (FileNotFoundError, NotADirectoryError):
-            return False
+            return bool(self._unwritten)
         except OSError:
             pass
         return True
@@ -97,36 +87,28 @@ class EmergencyStop:
             content = json.loads(self.latch.read_text())
             return f"{content['reason']} ({content['time']})"
         except OSError as error:
-            if self._unwritten:
-                return self._unwritten
-            return f"the latch {self.latch} cannot be read ({error.strerror})" if self.tripped else ""
+            unread = f"the latch {self.latch} cannot be read ({error.strerror})" if self.tripped else ""
+            return self._unwritten or unread
         except (ValueError, TypeError, KeyError):  # the file exists, whatever it holds
             return "tripped by hand"
 
     @property
     def how_to_clear(self) -> str:
         """Advice on clearing the stop, for people."""
-        return "clear it with estop --clear" + ("" if self.latch == default_latch() else f" --latch {self.latch}")
+        return "clear it with estop --clear" + ("" if self.latch == FOLDER / "estop" else f" --latch {self.latch}")
 
     def trip(self, reason: str) -> bool:
         """Trip the stop; the first reason counts. Return False if the latch is not writable: only this object trips."""
         content = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
         draft = self.latch.with_name(f"{self.latch.name}.{os.getpid()}-{threading.get_native_id()}")
-        try:  # the file is the stop, even if empty: a full disk
-            with draft.open("w") as file, suppress(OSError):
-                file.write(content)
-            try:  # a reader finds the reason in it from the first moment
-                os.link(draft, self.latch)
-            except FileExistsError:
-                pass
-            except OSError:  # a file system without links
-                draft.replace(self.latch)
+        try:
+            if not os.path.lexists(self.latch):
+                with draft.open("w") as file, suppress(OSError):  # the file is the stop, even if empty: a full disk
+                    file.write(content)
+                draft.replace(self.latch)  # a reader finds the reason in it from the first moment
         except OSError:
             self._unwritten = self._unwritten or reason
             return False
-        finally:
-            with suppress(OSError):
-                draft.unlink()
         return True
 
     def writable(self) -> bool:

@@ -8,6 +8,10 @@ A goal switches a servo's torque on (see ``feetech``), so none is sent after a s
 silent: it may have restarted, without its torque limit. Such a servo is checked as during bring-up, and follows again
 from the present angle of its joint.
 
+On the way up every servo is checked, then the torque rises in steps, with goals where the joints are. A servo may move
+the robot if it answers, has the settings of its calibration, runs in position mode, has limits that leave the joint its
+calibrated range, and does not have to drive across its encoder's zero, which no servo does within one turn.
+
 After a stop, torque-off is repeated in the cycles until every servo confirms it, even if a servo or the whole port was
 away at the time of the stop (``torque_off_pending``).
 """
@@ -19,26 +23,28 @@ from collections.abc import Callable
 
 import numpy as np
 
-from snake_gym.hardware.bus.bus import PORT_GONE, Bus, close_locks
+from snake_gym.hardware.bus.bus import ADAPTER_S, PORT_GONE, READING_SHARE, Bus, close_locks, say_twins
 from snake_gym.hardware.bus.family import READING, ServoError
-from snake_gym.hardware.calibration.calibration import Calibration
+from snake_gym.hardware.bus.transport import SerialTransport
+from snake_gym.hardware.calibration.calibration import Calibration, changes, faults, read_held
 from snake_gym.hardware.guard.body import BodySample, BringUpError, ServoReadings
-from snake_gym.hardware.guard.bring_up import (
-    PATIENCE_S,
-    Look,
-    check_health,
-    check_range,
-    find_missing,
-    let_follow,
-    raise_torque,
-)
-from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits, beyond_range
-from snake_gym.hardware.guard.cycle_time import ADAPTER_S, READING_SHARE, too_short
+from snake_gym.hardware.guard.checks import CommandGate, HealthMonitor, SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard.heartbeat import Heartbeat
 from snake_gym.hardware.guard.torque_switch import TorqueSwitch
 from snake_gym.robot.spec import FloatArray
 
+Look = Callable[[], None]
+"""Function called all the time during bring-up; it raises BringUpError to end it."""
+
+_RAMP_STEPS = 5
+_LOOK_S = 0.02
+"""Time between two calls of ``look`` [s]."""
+_UP_PATIENCE_S = 0.5
+"""Time for which silent servos are asked again on the way up [s]."""
+_BEND_BACK = (
+    "bend it back by hand; where the robot does not look like that, calibrate again "
+    "(python -m snake_gym.hardware calibrate)"
+)
 _ABSENT_S = 0.1
 """Silence after which a servo may have restarted [s]."""
 _PATIENCE_S = 0.005
@@ -52,21 +58,20 @@ class ServoBody:
         period_s: period of a bus cycle [s].
         speed_rad_s: speed limit set in the servos, (J,) or one for all; inf: their own.
         stop: the emergency stop; None: this user's.
-        heartbeat: output for a board on the servos' supply; closed with the bus.
+        board: port of a board on the servos' supply; closed with the bus.
     """
 
     def __init__(
         self, bus: Bus, calibration: Calibration, limits: SafetyLimits, period_s: float = 0.02,
         speed_rad_s: FloatArray | float = math.inf, stop: EmergencyStop | None = None,
-        heartbeat: Heartbeat | None = None,
+        board: SerialTransport | None = None,
     ) -> None:  # fmt: skip
         self.bus, self.calibration, self.clock = bus, calibration, bus.clock
         self.limits = limits = limits.of_model(calibration.model)
         self.period_s = period_s
         self.sending_s = bus.cycle_time(calibration.ids).goals_s + ADAPTER_S
         """Time [s] that the goals of all servos take."""
-        names = {one: f"joint {joint + 1}" for joint, one in enumerate(calibration.ids)}
-        self.torque = TorqueSwitch(bus, names, stop or EmergencyStop(), heartbeat)
+        self.torque = TorqueSwitch(bus, calibration.ids, stop or EmergencyStop(), board)
         self.watch: Callable[[BodySample], None] | None = None
         """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
         self.n_joints = n = len(calibration.joints)
@@ -74,8 +79,9 @@ class ServoBody:
         self._read = ServoReadings(calibration)
         self._cycle_s = self._line_free_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
-        self._gate: CommandGate | None = None
-        self._follows, self._clamped = np.zeros((2, n), bool)
+        self._gate = self._new_gate()
+        self._is_up = False
+        self._follows = np.zeros(n, bool)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
         self._gone_since_s: float | None = None
@@ -83,12 +89,7 @@ class ServoBody:
         """Time when the next cycle is due [s]."""
         self._owes_goal = False
         self._news = self.torque.news
-        self._faults: set[str] = set()
         self._refused: set[str] = set()
-
-    @property
-    def port_gone(self) -> bool:
-        return self._gone_since_s is not None
 
     @property
     def stop_reason(self) -> str | None:
@@ -103,7 +104,7 @@ class ServoBody:
     def start(self, look: Look = lambda: None) -> BodySample:
         """Bring the robot up, if it is not, and return a sample. Raises BringUpError, with all torque off: a latched
         stop, a fault of a joint, or by ``look``, called at least every 20 ms or once a servo."""
-        if self._gate is None or self.stop_reason is not None:
+        if not self._is_up or self.stop_reason is not None:
             try:
                 self._bring_up(look)
             except BaseException:
@@ -134,23 +135,21 @@ class ServoBody:
         self.torque.look()
         now = self.clock.now()
         passed_s = now - self._cycle_s if math.isfinite(self._cycle_s) else self.period_s
-        self._cycle_s = now
-        late = now - self.next_cycle_s
-        self.next_cycle_s = now + self.period_s if late > self.period_s else self.next_cycle_s + self.period_s
+        self._cycle_s, late = now, now - self.next_cycle_s
+        self.next_cycle_s = self.period_s + (now if late > self.period_s else self.next_cycle_s)
         deadline_s = self._reading_ends_s(now)
         self._ask(deadline_s)
         if self.stop_reason is None:
             self._look_after(now, passed_s, max(late, self.clock.now() - deadline_s))
-        self._owes_goal = self.stop_reason is None and not self.port_gone
+        self._owes_goal = self.stop_reason is None and self._gone_since_s is None
         if self.watch is not None:
             self.watch(self.sample())
 
     def sample(self) -> BodySample:
         """Return the newest sample, in fresh arrays."""
-        reference = self._read.angle.copy() if self._gate is None else self._gate.reference.copy()
         return BodySample(
-            self._read.angle.copy(), self._read.rate.copy(), self._read.stamp_s, self._cycle_s, reference,
-            self._clamped.copy(), self._monitor.lost.copy(), self._read.health,
+            self._read.angle.copy(), self._read.rate.copy(), self._read.stamp_s, self._cycle_s,
+            self._gate.reference.copy(), self._gate.clamped.copy(), self._monitor.lost.copy(), self._read.health,
         )  # fmt: skip
 
     def news(self) -> list[str]:
@@ -163,9 +162,8 @@ class ServoBody:
             if self.torque.pending:
                 self.torque.halt("closed")
         finally:
-            self._gate = None
-            self.bus.close()
-            self.torque.heartbeat.close()
+            self._is_up = False
+            self.torque.close()
 
     # --- cycle -------------------------------------------------------------------------------------------------------
 
@@ -200,10 +198,8 @@ class ServoBody:
         elif now - self._commanded_s > limits.command_timeout_s:
             halt(f"no command for {limits.command_timeout_s:g} s (safety.command_timeout_s)")
         else:
-            n_late = [self.bus.late[one] for one in self.calibration.ids]
-            news, reason = self._monitor.check(self._read.health, passed_s, n_late, late_s)
-            self._news += [line for line in news if line not in self._faults]
-            self._faults = set(self._read.health.faults)
+            news, reason = self._monitor.check(self._read.health, passed_s, late_s)
+            self._news += news
             for joint, place in self._beyond().items():
                 reason = reason or f"joint {joint + 1} {place}"
             if reason is not None:
@@ -225,33 +221,29 @@ class ServoBody:
 
     def _take_back(self, joint: int) -> bool:
         """Let a servo that was away follow again, from its joint's present angle and with this run's torque."""
-        try:
-            follows = let_follow(self.bus, self.calibration, joint, self.limits.torque_limit)
-        except BringUpError as error:
-            if str(error) not in self._refused:
-                self._refused.add(str(error))
-                self._news.append(f"{error}: it stays limp")
+        servo_id, wrong = self.calibration.ids[joint], self._servo_faults(joint)
+        refused = "; ".join(wrong or ())
+        if refused and refused not in self._refused:
+            self._refused.add(refused)
+            self._news.append(f"{refused}: it stays limp")
+        if wrong != [] or not self._set_torque_limit(servo_id, self.limits.torque_limit):
             return False
-        if follows and self._gate is not None:
-            servo_id = self.calibration.ids[joint]
-            self.torque.expect_on([servo_id])  # its place is the goal before the torque is on
-            self.bus.write_targets([servo_id], [round(self._read.steps[joint])], [self._speed[joint]])
-            if not self.bus.torque([servo_id], True)[servo_id]:
-                return False
-            self._gate.rest_at(joint, float(self._read.angle[joint]))
-            self._follows[joint] = True
-        return follows
+        self.torque.expect_on([servo_id])  # its place is the goal before the torque is on
+        self.bus.write_targets([servo_id], [round(self._read.steps[joint])], [self._speed[joint]])
+        if not self.bus.torque([servo_id], True)[servo_id]:
+            return False
+        self._gate.rest_at(joint, float(self._read.angle[joint]))
+        self._follows[joint] = True
+        return True
 
     def send_goal(self) -> None:
         """Send the goal that this cycle still owes, through the gate."""
         owes, self._owes_goal = self._owes_goal, False
-        if not owes or self._gate is None or self.stop_reason is not None:
+        if not owes or not self._is_up or self.stop_reason is not None:
             return
-        gated = self._gate.pass_on(self._wanted, self.period_s)
-        if gated.refused:
+        if not self._gate.pass_on(self._wanted, self.period_s):
             self._news.append("a reference that is no number was refused")
-        self._clamped = gated.clamped
-        steps, ids = self.calibration.steps(gated.reference, self._read.steps).tolist(), self.calibration.ids
+        steps, ids = self.calibration.steps(self._gate.reference, self._read.steps).tolist(), self.calibration.ids
         chosen = [(ids[joint], steps[joint], self._speed[joint]) for joint in np.flatnonzero(self._follows)]
         if chosen:
             ids, goals, speeds = zip(*chosen, strict=True)
@@ -271,38 +263,124 @@ class ServoBody:
 
         asked()
         ids = self.calibration.ids
-        missing = find_missing(self.bus, self.calibration, self.limits.max_lost_joints, asked)
-        self._news += [f"joint {joint + 1} (servo {ids[joint]}) does not answer" for joint in missing]
+        missing = self._find_missing(asked)
+        self._news += [f"{self._name(joint)} does not answer" for joint in missing]
         present = [joint for joint in range(self.n_joints) if joint not in missing]
         opened = [str(one) for one in close_locks(self.bus, [ids[joint] for joint in present])]
         if opened:
             self._news.append(f"the memory of servos {', '.join(opened)} was open: it is closed now")
-        complaint = too_short(self.period_s, len(ids), self.bus.baud, self.bus.cycle_time(ids))
+        complaint = self.bus.cycle_time(ids).too_short(self.period_s, len(ids), self.bus.baud)
         if complaint is not None:
             raise BringUpError(complaint)
-        give_up_s = self.clock.now() + PATIENCE_S
+        give_up_s = self.clock.now() + _UP_PATIENCE_S
         self._read.take(self.bus.read_block(ids, *READING))
         while not self._read.health.answered[present].all() and self.clock.now() < give_up_s:
             asked()
             self._read.take(self.bus.read_block(ids, *READING))
+        self._check_reading(present)
+        torque.expect_on(ids[joint] for joint in present)
+        self._raise_torque(present, asked)
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
-        check_health(self._read.health, self.calibration, self.limits, present)
-        check_range(self._beyond(), self.calibration, present)
-        torque.expect_on(ids[joint] for joint in present)
-        steps = self._read.steps.astype(int)
-        goals = [(ids[joint], int(steps[joint]), self._speed[joint]) for joint in present]
-        raise_torque(self.bus, goals, self.limits.torque_limit, self.limits.ramp_time_s, asked)
-        self._gate = self._new_gate()
+        self._gate, self._is_up = self._new_gate(), True
         self._wanted = self._read.angle.copy()
         self._follows = np.isin(np.arange(self.n_joints), present)
         self._refused, torque.stop_reason, self._gone_since_s = set(), None, None
         self.next_cycle_s = self.clock.now()
         self._owes_goal = False
 
+    def _find_missing(self, look: Look) -> list[int]:
+        """Return joints (from 0) with silent servos. Raises BringUpError: too many, unfit ones, or interrupted."""
+        missing, wrong, give_up_s = list(range(self.n_joints)), [], math.inf
+        while missing and self.clock.now() < give_up_s:
+            for joint in list(missing):
+                look()
+                found = self._servo_faults(joint)
+                if found is not None:
+                    missing.remove(joint)
+                    wrong += found
+            give_up_s = min(give_up_s, self.clock.now() + _UP_PATIENCE_S)
+        silent = [f"{self._name(joint)} does not answer" for joint in missing]
+        if wrong:
+            raise BringUpError("\n".join([*wrong, *silent]))
+        if len(missing) == self.n_joints:
+            raise BringUpError(
+                "no servo answers at this baud rate; look at power and cable, and who answers to scan --all-bauds"
+            )
+        if len(missing) > self.limits.max_lost_joints:
+            raise BringUpError("\n".join([*silent, f"at most {self.limits.max_lost_joints} joints may be missing"]))
+        return missing
+
+    def _servo_faults(self, joint: int) -> list[str] | None:
+        """Return why the servo of ``joint`` (from 0) may not move, one line each, or None if it does not answer."""
+        one, name = self.calibration.joints[joint], self._name(joint)
+        info = self.bus.ping(one.servo_id)
+        if info is None:
+            return None
+        if info.ambiguous:
+            return [f"{name}: {say_twins(one.servo_id)}"]
+        found = read_held(self.bus, [one.servo_id])[one.servo_id]
+        if found is None:
+            return None
+        changed = [] if one.held is None else changes(one.held, found, one.servo_id)
+        step_rad = one.direction * self.calibration.rad_per_step
+        ends = one.zero_steps + one.low_rad / step_rad, one.zero_steps + one.high_rad / step_rad
+        return [f"{name}: {line}" for line in changed] or faults(found, name, ends, self.calibration.family)
+
+    def _check_reading(self, joints: list[int]) -> None:
+        """Raise BringUpError if a servo of ``joints`` (from 0) is silent, beyond a limit, or has a broken encoder, or a
+        joint is outside its range: its servo takes the range to be elsewhere, and would drive it there."""
+        health, outside = self._read.health, self._beyond()
+        _, reason = HealthMonitor(self.limits, self.n_joints).check(health, 0.0)
+        wrong = [] if reason is None else [reason]
+        for joint in joints:
+            if not health.answered[joint]:
+                wrong.append(f"{self._name(joint)} answers a ping but no reading; look at the wiring")
+            elif health.error[joint] & ServoError.ENCODER:
+                wrong.append(f"{self._name(joint)} says that its encoder is broken")
+            elif joint in outside:
+                wrong.append(f"{self._name(joint)}: it {outside[joint]}: {_BEND_BACK}")
+        if wrong:
+            raise BringUpError("\n".join(wrong))
+
+    def _raise_torque(self, joints: list[int], look: Look) -> None:
+        """Raise the torque of ``joints`` (from 0), at rest where they are. Raises BringUpError: one does not obey."""
+        ids = [self.calibration.ids[joint] for joint in joints]
+        for part in range(_RAMP_STEPS):
+            for servo_id in ids:
+                look()
+                give_up_s = self.clock.now() + _UP_PATIENCE_S
+                while not self._set_torque_limit(servo_id, self.limits.torque_limit * (part + 1) / _RAMP_STEPS):
+                    look()
+                    if self.clock.now() > give_up_s:
+                        raise BringUpError(f"servo {servo_id} does not take a torque limit")
+            if part == 0:  # the goal is the present position, and switches the torque on
+                steps = self._read.steps[joints].astype(int).tolist()
+                self.bus.write_targets(ids, steps, [self._speed[joint] for joint in joints])
+                silent = [str(one) for one, known in self.bus.torque(ids, True).items() if not known]
+                if silent:
+                    raise BringUpError(f"servos {', '.join(silent)} do not switch their torque on")
+            end_s = self.clock.now() + self.limits.ramp_time_s / _RAMP_STEPS
+            while (left_s := end_s - self.clock.now()) > 0.0:
+                look()
+                self.clock.sleep(min(left_s, _LOOK_S))
+
+    def _set_torque_limit(self, servo_id: int, share: float) -> bool:
+        """Let a servo use this share of its stall torque. Return True if it is known to obey."""
+        count = round(share * self.bus.family.full_count("torque_limit"))
+        return self.bus.write_register(servo_id, "torque_limit", count)
+
+    def _name(self, joint: int) -> str:
+        return f"joint {joint + 1} (servo {self.calibration.ids[joint]})"
+
     def _beyond(self) -> dict[int, str]:
-        low, high = self.calibration.low_rad, self.calibration.high_rad
-        return beyond_range(self._read.angle, low, high, self.limits.runaway_rad)
+        """Return where joints are, by number from 0, that are far outside their range: none that follows gets there."""
+        angle, low, high = self._read.angle, self.calibration.low_rad, self.calibration.high_rad
+        most = self.limits.runaway_rad
+        return {
+            k: f"is at {angle[k]:.3g} rad, outside its range {low[k]:.3g} to {high[k]:.3g} by more than {most:g}"
+            for k in np.flatnonzero(np.maximum(low - angle, angle - high) > most).tolist()
+        }
 
     def _new_gate(self) -> CommandGate:
         return CommandGate(self.calibration.low_rad, self.calibration.high_rad, self.limits, self._read.angle)

@@ -27,11 +27,6 @@ from snake_gym.hardware.bus.family import (
 from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.servo_bus import unpack
 
-ENCODINGS = [
-    Encoding(1), Encoding(2), Encoding(2, 10), Encoding(2, 11), Encoding(2, 15), Encoding(2, 15, 1.0, "big"),
-    Encoding(2, signed=True), Encoding(4), Encoding(4, signed=True),
-]  # fmt: skip
-
 PUBLISHED = {
     "model": 3, "id": 5, "baud_rate": 6, "return_delay": 7, "min_angle_limit": 9, "max_angle_limit": 11,
     "max_temperature": 13, "max_torque": 16, "homing_offset": 31, "mode": 33, "protective_torque": 34,
@@ -42,29 +37,30 @@ PUBLISHED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS, ids=str)
-def test_every_code_round_trips(encoding: Encoding) -> None:
+@pytest.mark.parametrize(
+    ("encoding", "value", "code"),
+    [
+        (Encoding(1), 255, "ff"),
+        (Encoding(2), 1000, "e803"),
+        (Encoding(2, 10), -1000, "e807"),
+        (Encoding(2, 11), -904, "880b"),
+        (Encoding(2, 15), -1, "0180"),
+        (Encoding(2, None, 1.0, "big"), 1000, "03e8"),
+        (Encoding(2, signed=True), -2, "feff"),
+        (Encoding(4), 1, "01000000"),
+        (Encoding(4, signed=True), -5, "fbffffff"),
+    ],
+)
+def test_every_code_round_trips(encoding: Encoding, value: int, code: str) -> None:
+    assert encoding.encode(value).hex() == code
     top = (1 << 8 * encoding.size) if encoding.sign_bit is None else 2 << encoding.sign_bit
-    for code in range(0, top, max(1, top >> 16)):
-        data = code.to_bytes(encoding.size, encoding.byte_order)
-        value = encoding.decode(data)
-        assert encoding.min_value <= value <= encoding.max_value
-        is_minus_zero = encoding.sign_bit is not None and code == 1 << encoding.sign_bit
-        assert encoding.encode(value) == (bytes(encoding.size) if is_minus_zero else data)
-    for value in (encoding.min_value - 1, encoding.max_value + 1):
-        with pytest.raises(ValueError, match=str(value)):  # would set the sign bit, and turn the joint the other way
-            encoding.encode(value)
-    with pytest.raises(ValueError, match="bytes"):
-        encoding.decode(bytes(3))
-
-
-def test_known_codes() -> None:
-    assert Encoding(2, 15).encode(-1) == b"\x01\x80"
-    assert Encoding(2, 10).encode(-1000) == b"\xe8\x07"
-    assert Encoding(2, 11).encode(-904) == b"\x88\x0b"
-    assert Encoding(2, 15).decode(b"\x00\x80") == 0
-    assert Encoding(4, signed=True).encode(-5) == b"\xfb\xff\xff\xff"
-    assert Encoding(2, None, 1.0, "big").encode(1000) == b"\x03\xe8"
+    for number in range(0, top, max(1, top >> 16)):
+        data = number.to_bytes(encoding.size, encoding.byte_order)
+        is_minus_zero = encoding.sign_bit is not None and number == 1 << encoding.sign_bit
+        assert encoding.encode(encoding.decode(data)) == (bytes(encoding.size) if is_minus_zero else data)
+    for beyond in (encoding.min_value - 1, encoding.max_value + 1):
+        with pytest.raises(ValueError, match=str(beyond)):  # would set the sign bit, and turn the joint the other way
+            encoding.encode(beyond)
 
 
 @given(st.integers(-100_000, 100_000), st.integers(-100_000, 100_000))
@@ -75,22 +71,15 @@ def test_the_nearest_turn_is_the_nearest(steps: int, reference: int) -> None:
     assert FEETECH.steps(FEETECH.angle(steps)) == steps
 
 
-def test_wrap() -> None:
-    assert [FEETECH.wrap(steps) for steps in (0, 2047, 2048, 4095, 4096, -1, -2048, -2049)] == [
-        0, 2047, -2048, -1, 0, -1, -2048, 2047,
-    ]  # fmt: skip
-    assert FEETECH.nearest_turn(3, 4090) == 4099
-
-
 def test_addresses_signs_and_units_as_published() -> None:
     assert {name: FEETECH.register(name).address for name in PUBLISHED} == PUBLISHED
     signs = {one.name: one.encoding.sign_bit for one in FEETECH.registers if one.encoding.sign_bit is not None}
     assert signs["present_position"] == signs["goal_position"] == signs["present_speed"] == signs["goal_speed"] == 15
     assert (signs["present_load"], signs["homing_offset"]) == (10, 11)
-    assert FEETECH.scale("present_voltage") == 0.1
+    assert (FEETECH.scale("present_voltage"), FEETECH.scale("return_delay")) == (0.1, 2e-6)
     assert FEETECH.scale("present_current") == pytest.approx(6.5e-3)
-    assert FEETECH.scale("return_delay") == 2e-6
     assert FEETECH.scale("acceleration") == pytest.approx(100 * 0.00153398, rel=1e-4)
+    assert FEETECH.baud_rates == (1_000_000, 500_000, 250_000, 128_000, 115_200)
 
 
 def test_faults_by_the_bits_of_the_family() -> None:
@@ -105,7 +94,6 @@ def test_defaults_fit_every_model() -> None:
         assert set(servo.defaults) <= set(FEETECH.by_name)
         for one in FEETECH.registers:
             assert one.limits[0] <= servo.default(one) <= one.limits[1]
-            assert one.encoding.decode(one.encoding.encode(servo.default(one))) == servo.default(one)
 
 
 def test_the_blocks_of_a_control_loop() -> None:
@@ -117,10 +105,8 @@ def test_the_blocks_of_a_control_loop() -> None:
 
 
 def test_a_family_goes_to_another_process_as_plain_data() -> None:
-    assert FEETECH.baud_rates == (1_000_000, 500_000, 250_000, 128_000, 115_200)
-    assert [FEETECH.encode("baud_rate", code) for code in range(5)] == [bytes([code]) for code in range(5)]
-    assert family_of_model("sts3215")[1].number == 777
     assert build(ServoFamily, json.loads(json.dumps(to_dict(FEETECH)))) == FEETECH
+    assert family_of_model("sts3215")[1].number == 777
 
 
 @pytest.mark.parametrize(
@@ -128,12 +114,9 @@ def test_a_family_goes_to_another_process_as_plain_data() -> None:
     [
         (lambda: FEETECH.encode("baud_rate", 5), "expected 0 to 4"),
         (lambda: FEETECH.encode("present_position", 1), "read-only"),
-        (lambda: FEETECH.encode("id", 254), "expected 0 to 253"),
         (lambda: FEETECH.register("presnt_position"), "did you mean 'present_position'"),
         (lambda: family_of_model("STS3125"), "did you mean 'STS3215'"),
         (lambda: find_family("fetech"), "did you mean 'feetech'?"),
-        (lambda: find_family(":FAMILY"), "is ':FAMILY'; expected module:NAME"),
-        (lambda: find_family("no_such_module:FAMILY"), "'no_such_module' is no module"),
         (lambda: find_family("snake_gym.hardware.bus.feetech:math"), "is a module; expected a ServoFamily"),
         (lambda: Encoding(2, 15, signed=True), "none with two's complement"),
         (lambda: Encoding(1, 8), "sign_bit is 8; expected 1 to 7"),

@@ -8,11 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snake_gym.hardware.bus import protocol
-from snake_gym.hardware.bus.protocol import (
-    Packet,
-    PacketParser,
-    build,
-)
+from snake_gym.hardware.bus.protocol import Packet, PacketParser, build
 
 GOAL = bytes([50, *(1000).to_bytes(2, "little"), 0, 0, *(1000).to_bytes(2, "little")])
 
@@ -56,63 +52,29 @@ def test_noise_before_a_packet_is_skipped(noise: bytes) -> None:
     assert found == [Packet(7, 1, b"\x12\x34")]
 
 
-def fuzz_mutated(n_bytes: int, seed: int) -> tuple[int, int, int, int]:
-    """Packets of which bytes were flipped, dropped, doubled or inserted, with noise between.
-
-    Returns:
-        counts: packets left intact, of these found, wrong packets found, damaged packets.
-    """
-    rng = np.random.default_rng(seed)
-    parser = PacketParser(max_params=40)
-    intact = found_intact = wrong = damaged = 0
-    total = 0
-    while total < n_bytes:
-        sent: dict[bytes, int] = {}
-        survivors: set[bytes] = set()  # bytes inserted before a packet leave it whole
-        stream = bytearray()
-        for _ in range(200):
-            size = int(rng.integers(0, 41))
-            packet = build(int(rng.integers(0, 254)), int(rng.integers(0, 256)), rng.bytes(size))
-            kind = int(rng.integers(0, 10))
-            if kind < 5:
-                stream += packet
-                sent[packet] = sent.get(packet, 0) + 1
-                intact += 1
-                continue
-            damaged += 1
-            survivors.add(packet)
-            piece, at = bytearray(packet), int(rng.integers(0, len(packet)))
-            if kind == 5:
-                piece[at] ^= int(rng.integers(1, 256))
-            elif kind == 6:
-                del piece[at]
-            elif kind == 7:
-                piece[at:at] = piece[: at + 1]
-            elif kind == 8:
-                piece[at:at] = rng.bytes(3)
-            else:
-                piece = piece[:at] + bytearray(rng.bytes(int(rng.integers(0, 9))))
-            stream += piece
-        found = [p for k in range(0, len(stream), 333) for p in parser.feed(bytes(stream[k : k + 333]))]
-        for packet_found in found + parser.flush():
-            key = build(*packet_found)
-            if sent.get(key, 0):
-                sent[key] -= 1
-                found_intact += 1
-            else:
-                wrong += key not in survivors
-        total += len(stream)
-    return intact, found_intact, wrong, damaged
-
-
-@pytest.mark.parametrize("n_bytes", [100_000, pytest.param(10_000_000, marks=pytest.mark.slow)])
-def test_fuzz(n_bytes: int) -> None:
-    intact, found_intact, wrong, damaged = fuzz_mutated(n_bytes, seed=2)
-    # A damaged packet offers a header or two; each has 1 chance in 256.
-    odds = 2.0 * damaged / 256.0
-    assert wrong <= odds + 5.0 * np.sqrt(odds)
-    # No undamaged packet is lost but to a wrong one that took in its first bytes.
-    assert intact - found_intact <= wrong
+def test_damaged_packets_are_dropped_and_cost_the_others_nothing() -> None:
+    """One packet in three has a byte changed, dropped or inserted."""
+    rng, parser = np.random.default_rng(2), PacketParser(max_params=40)
+    intact, n_damaged, stream = set[Packet](), 0, b""
+    for _ in range(5_000):
+        packet = Packet(int(rng.integers(0, 254)), int(rng.integers(0, 256)), rng.bytes(int(rng.integers(8, 41))))
+        data, at, kind = bytearray(build(*packet)), int(rng.integers(2, 13)), int(rng.integers(0, 9))
+        if kind == 0:
+            data[at] ^= int(rng.integers(1, 256))
+        elif kind == 1:
+            del data[at]
+        elif kind == 2:
+            data[at:at] = rng.bytes(3)
+        if kind > 2:
+            intact.add(packet)
+        else:
+            n_damaged += 1
+        stream += data
+    found = [one for k in range(0, len(stream), 333) for one in parser.feed(stream[k : k + 333])] + parser.flush()
+    wrong = [one for one in found if one not in intact]
+    odds = 2.0 * n_damaged / 256.0  # a damaged packet offers a header or two; each has 1 chance in 256
+    assert len(wrong) <= odds + 5.0 * np.sqrt(odds)
+    assert len(intact - set(found)) <= len(wrong), "lost to a wrong one that took in its first bytes"
 
 
 def test_all_single_byte_errors_are_noticed() -> None:

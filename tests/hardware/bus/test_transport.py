@@ -5,21 +5,10 @@ from __future__ import annotations
 import os
 import pty
 import tty
-from collections.abc import Iterator
 
 import pytest
 
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
-
-
-@pytest.fixture
-def ends() -> Iterator[tuple[int, int]]:
-    """Both ends of a pseudo terminal."""
-    ours, theirs = pty.openpty()
-    tty.setraw(theirs)
-    yield ours, theirs
-    for end in (ours, theirs):
-        os.close(end)
 
 
 def test_bytes_go_both_ways_until_the_other_end_is_gone() -> None:
@@ -44,10 +33,13 @@ def test_bytes_go_both_ways_until_the_other_end_is_gone() -> None:
         port.read(1, 0.0)
 
 
-def test_a_port_is_opened_by_one_process_only(ends: tuple[int, int]) -> None:
-    name = os.ttyname(ends[1])
+def test_a_port_is_opened_by_one_process_only() -> None:
+    ours, theirs = pty.openpty()
+    name = os.ttyname(theirs)
     first = SerialTransport(name, 1_000_000)
     with pytest.raises(PortGone, match=rf"cannot open {name}: another program uses it \(a run or scan still going\?\)"):
         SerialTransport(name, 1_000_000)
     first.close()
     SerialTransport(name, 1_000_000).close()
+    for end in (ours, theirs):
+        os.close(end)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from snake_gym.config import ConfigError
-from snake_gym.emulator.bus import EmulatedServo, WireFaults, on_one_wire
+from snake_gym.emulator.bus import EmulatedServo, on_one_wire
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.bus.bus import GARBLED
 from snake_gym.hardware.guard.body import BringUpError
-from tests.hardware.rig import Bench, Rig, serve
+from tests.hardware.rig import AdapterFaults, Bench, Rig, serve
 
 BAUD = 1_000_000
 
@@ -46,7 +46,7 @@ def test_garbled_answers_are_called_so() -> None:
 
 
 def test_noise_is_no_twin() -> None:
-    bench = Bench([1], faults=WireFaults(lost=0.05, corrupted=0.05, seed=4))
+    bench = Bench([1], faults=AdapterFaults(lost=0.05, corrupted=0.05, seed=4))
     assert not any(info.ambiguous for _ in range(200) if (info := bench.driver.ping(1)) is not None)
 
 
@@ -56,9 +56,9 @@ def test_a_robot_with_twins_does_not_start_whatever_may_be_lost(tmp_path: Path, 
     rig.servos[1].memory.set("id", 3)
     rig.servos[1].memory.set("return_delay", return_delay)
     rig.servos[0].dead = True
-    with pytest.raises(BringUpError, match=r"joint 3 .*: two servos .* answer as 3: give each") as told:
+    with pytest.raises(BringUpError, match=r"joint 3 .*: two servos .* answer as 3: give each") as refusal:
         rig.body.start()
-    assert "joint 2 (servo 2) does not answer" in str(told.value)
+    assert "joint 2 (servo 2) does not answer" in str(refusal.value)
     assert not any(rig.torque_on())
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError
-from snake_gym.emulator.bus import EmulatedServo, FirstOrderPlant, WireFaults
+from snake_gym.emulator.bus import EmulatedServo, FirstOrderPlant
 from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.calibration.procedures import (
     ProcedureError,
@@ -26,7 +26,7 @@ from snake_gym.hardware.calibration.procedures import (
 )
 from snake_gym.hardware.commands.calibrate import calibrate, odd_ones_out
 from snake_gym.hardware.commands.stored_registers import change_baud, change_id
-from tests.hardware.rig import Bench
+from tests.hardware.rig import AdapterFaults, Bench
 
 STOPS = math.radians(70.0)
 
@@ -215,7 +215,7 @@ def test_new_ids_and_baud_rates_outlast_power_off() -> None:
 def test_lost_packets_do_not_lose_the_servo() -> None:
     n_changed = 0
     for seed in range(12):
-        bench = blue(1, faults=WireFaults(lost=0.15, corrupted=0.05, seed=seed))
+        bench = blue(1, faults=AdapterFaults(lost=0.15, corrupted=0.05, seed=seed))
         try:
             change_baud(bench.open, 1, 115_200, 500_000)
         except ConfigError:

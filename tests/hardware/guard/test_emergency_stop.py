@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from snake_gym.hardware.guard import emergency_stop
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop, find_locks
-from tests.hardware.rig import Rig, ending
+from tests.hardware.rig import ending
 
 ROOT = Path(__file__).parents[3]
 
@@ -35,6 +36,16 @@ def test_the_stop_is_latched_across_processes_and_keeps_its_first_reason(tmp_pat
     one.clear()
     one.latch.symlink_to(tmp_path / "nowhere")
     assert one.trip("again") and one.tripped
+
+
+def test_a_latch_has_its_reason_from_the_first_moment(tmp_path: Path) -> None:
+    for k in range(100):
+        stop = EmergencyStop(tmp_path / f"estop{k}")
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(EmergencyStop(stop.latch).trip, "joint 1 is too hot")
+            while not stop.tripped:
+                pass
+            assert stop.reason.startswith("joint 1 is too hot (")
 
 
 def test_a_latch_that_cannot_be_written_stays_tripped_in_its_object_and_one_that_cannot_be_read_is_tripped(
@@ -108,10 +119,3 @@ def test_a_lock_that_cannot_be_made_or_read_stops_nobody(tmp_path: Path, monkeyp
     for name, content in {"list": "[]", "empty": "", "half": '{"pid": 1, "latch": "/x"}'}.items():
         (tmp_path / "user" / "missing" / f"{name}.json").write_text(content)
     assert find_locks() == []
-
-
-def test_servos_in_memory_have_no_lock(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
-    rig.body.start()
-    assert rig.torque_on() == [True] * 4 and find_locks(rig.stop.latch) == []
-    rig.body.close()

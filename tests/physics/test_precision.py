@@ -1,0 +1,84 @@
+"""Physics in float32: the same ways as in float64, anywhere in the world, and refusals of laws that need float64."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.envs import SnakeVectorEnv
+from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.simulation.simulated_robot import Precision, SimulatedRobot
+from tests.oracles.random_crawlers import draw_crawler
+
+
+def crawl(spec: RobotSpec, references: FloatArray, precision: Precision, xy: Any, turned: float) -> tuple[Any, float]:
+    """Places of the centre of mass (K, 2) [m] after each reference, from where it began, and the work [J]."""
+    robot = SimulatedRobot(spec, 1, 1, precision=precision)
+    robot.set_shape(references[:1], np.full(1, turned), np.array([xy]), "centre")
+    track = []
+    for reference in references:
+        robot.step(reference[None])
+        track.append(robot.state.centre_xy[0] - xy)
+    assert robot.state.stood_still[0] == 0.0
+    return np.array(track), robot.state.work_j[0]
+
+
+@pytest.mark.parametrize("change", [{}, {"sim_dt_s": 1e-3}, {"joint_stop_rad": 0.6}, {"incline_rad": 0.05}])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_robot_goes_the_same_way_as_in_float64_near_and_far_from_the_origin(change: Any, seed: int) -> None:
+    crawler = draw_crawler(seed, "viscous")
+    spec, references = replace(crawler.spec, **change), np.clip(crawler.references(), -0.59, 0.59)
+    truth, work = crawl(spec, references, "float64", (0.0, 0.0), 0.0)
+    way = max(np.hypot(*np.diff(truth, axis=0).T).sum(), 0.1 * spec.length_m)
+    for xy, turned in (((0.0, 0.0), 0.0), ((3000.0, -700.0), 40.0 * math.pi)):
+        track, single_work = crawl(spec, references, "float32", xy, turned)
+        assert np.abs(track - truth).max() < 2e-4 * way
+        assert single_work == pytest.approx(work, rel=1e-3)
+
+
+SERVO = {"preset": "resilient_servo"}
+NEEDS = "precision is 'float32'; expected 'float64', which "
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "fragment"),
+    [
+        ("Waypoints", {"robot": "snakesys"}, NEEDS + "Coulomb friction of the ground needs"),
+        ("Waypoints", {"robot": {**SERVO, "joint_friction_nm": 0.1}}, NEEDS + "dry friction of joints needs"),
+        ("Waypoints", {"faults": {"n_max": 1, "kinds": ["rough"]}}, NEEDS + "dry friction of joints needs"),
+        ("ObstacleField", {"robot": {**SERVO, "contact": {"model": "rigid"}}}, NEEDS + "contact.model 'rigid' needs"),
+        (
+            "ObstacleField",
+            {"robot": {**SERVO, "contact": {"friction_coulomb": 0.1}}},
+            NEEDS + "contact.friction_coulomb",
+        ),
+        ("SpatialWaypoints", {}, "expected 'float64', in which MuJoCo computes"),
+    ],
+)
+def test_laws_that_float32_is_too_coarse_for_are_refused(task: str, settings: Any, fragment: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        SnakeVectorEnv(f"SnakeGym/{task}-v0", 1, config={**settings, "precision": "float32"})
+    assert fragment in str(refused.value)
+
+
+def test_both_precisions_play_side_by_side_and_a_restored_env_goes_on_bit_for_bit() -> None:
+    double, single, restored = (
+        SnakeVectorEnv("SnakeGym/Waypoints-v0", 3, config={"faults": {"n_max": 3}, "precision": precision})
+        for precision in ("float64", "float32", "float32")
+    )
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (30, *single.action_space.shape)).astype(np.float32)
+    for env in (double, single, restored):
+        env.reset(seed=5)
+    for action in actions[:15]:
+        double.step(action), single.step(action)
+    restored.core.set_state(single.core.get_state())
+    for action in actions[15:]:
+        exact, coarse = double.step(action)[0], single.step(action)[0]
+        np.testing.assert_array_equal(restored.step(action)[0], coarse)
+    assert not (exact == coarse).all()
+    np.testing.assert_allclose(exact, coarse, atol=1e-3)
