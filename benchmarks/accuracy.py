@@ -65,13 +65,6 @@ class Scenarios:
     heading: FloatArray
     """(W,)."""
 
-    def references(self) -> FloatArray:
-        """(control steps, J) [rad], within the joint limit."""
-        n_steps = math.ceil(SECONDS / self.spec.control_dt_s - 1e-9)
-        phase = self.gait.frequency_rad_s * self.spec.control_dt_s * np.arange(n_steps)
-        wave = serpenoid_reference(phase, self.gait.amplitude_rad, self.gait.phase_shift_rad, self.spec.n_joints)
-        return np.clip(wave, -self.spec.joint_limit_rad, self.spec.joint_limit_rad)
-
     def run(self, n_substeps: int) -> tuple[FloatArray, float]:
         """Centre of mass (control steps + 1, W, 2) [m], and the seconds it took."""
         spec = replace(self.spec, sim_dt_s=self.spec.control_dt_s / n_substeps)
@@ -80,15 +73,16 @@ class Scenarios:
         robot.faults.kind[:] = self.kind
         robot.faults.onset_s[:] = self.onset_s
         robot.faults.strength[self.kind == WEAK] = 0.3
-        references = self.references()
+        n_steps = math.ceil(SECONDS / spec.control_dt_s - 1e-9)
+        phase = self.gait.frequency_rad_s * spec.control_dt_s * np.arange(n_steps)
+        wave = serpenoid_reference(phase, self.gait.amplitude_rad, self.gait.phase_shift_rad, spec.n_joints)
+        references = np.clip(wave, -spec.joint_limit_rad, spec.joint_limit_rad)
         robot.set_shape(np.tile(references[0], (n_worlds, 1)), self.heading, np.zeros((n_worlds, 2)), "centre")
         track = [robot.state.centre_xy.copy()]
-        wide = np.empty((n_worlds, spec.n_joints))
         robot.step(np.tile(references[0], (n_worlds, 1)), None, 0)  # compiles
         begun = time.perf_counter()
         for reference in references:
-            wide[:] = reference
-            robot.step(wide)
+            robot.step(np.tile(reference, (n_worlds, 1)))
             track.append(robot.state.centre_xy.copy())
         return np.array(track), time.perf_counter() - begun
 

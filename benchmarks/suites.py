@@ -45,9 +45,7 @@ from snake_gym.benchmark.scenarios import (
 )
 from snake_gym.benchmark.variants import NoisePolicy
 from snake_gym.config import ConfigError, OptionParser, build, choose, load_yaml, run_program, write_atomic
-from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.tables import table
-from snake_gym.interface.policy import Policy
 from snake_gym.registry import find_task
 
 ROOT = Path(__file__).parents[1]
@@ -66,11 +64,6 @@ FOLDED = "folded_share"
 FEWEST = 10
 """Fewest episodes of any group, such as those with one joint's fault, of a table by such groups."""
 HEADS = ("success", "kept", "folded [% of steps]", "energy [J/m]")
-
-
-def random_policy(env: SnakeVectorEnv) -> Policy:
-    """Return joint references drawn anew in every step, uniform over the action space."""
-    return NoisePolicy(env, "random", lambda streams, size: 2.0 * streams.uniform(size) - 1.0)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -162,14 +155,17 @@ def load_trainings(name: str, given: str) -> Trainings:
 
 
 def entrants_of(config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[str, Trainings]) -> list[Entrant]:
-    """Return all that play in a suite."""
+    """Return all that play in a suite: joint references uniform over the action space, controllers, policies."""
     own = [
         replace(learned_entrant(name, policy, scenarios), training=i, training_name=label)
         for name, trained in learned.items()
         for i, (label, policy) in enumerate(trained.items())
     ]
-    action = {"action": {"kind": "joint_reference"}}
-    random = Entrant("random", "reference", action, random_policy, {"policy": "uniform joint references"})
+    random = Entrant(
+        "random", "reference", {"action": {"kind": "joint_reference"}},
+        lambda env: NoisePolicy(env, "random", lambda streams, size: 2.0 * streams.uniform(size) - 1.0),
+        {"policy": "uniform joint references"},
+    )  # fmt: skip
     return [random, *make_entrants(config, scenarios), *own]
 
 

@@ -50,12 +50,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.mark.slow
-def test_the_readme_s_lines_for_stable_baselines3_run_in_a_checkout_that_is_not_installed() -> None:
-    assert "Sb3VecEnv(" in SB3
-    run(sys.executable, "-c", NOT_INSTALLED + SB3, cwd=ROOT)
-
-
 def test_a_checkout_has_one_name_for_its_agents() -> None:
     program = f"{NOT_INSTALLED}import snake_gym.agents\nprint(*snake_gym.agents.__path__)"
     assert run(sys.executable, "-c", program, cwd=ROOT).strip() == str(ROOT / "agents")

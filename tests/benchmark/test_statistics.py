@@ -50,15 +50,6 @@ def test_pairing_narrows_the_ratio() -> None:
     assert (paired[1] - paired[0]) < 0.2 * (shuffled[1] - shuffled[0])
 
 
-def test_the_ratio_is_to_the_best_reference() -> None:
-    rng = np.random.default_rng(6)
-    learned, weak, strong = (rng.normal(mean, 0.2, 400) for mean in (3.0, 0.5, 2.0))
-    low, high = ratio(learned, strong)
-    assert ratio(learned, np.stack([weak, strong])) == [low, high]
-    assert low < 1.5 < high
-    assert high - low < 0.1
-
-
 def test_equal_values_give_a_point_and_what_is_undefined_gives_none() -> None:
     assert mean_interval([0.3, 0.3, 0.3]) == pytest.approx([0.3, 0.3])
     for values in ([], [4.0], [1.0, np.nan]):

@@ -109,7 +109,6 @@ def test_calibrate_asks_and_writes_what_run_reads(
         (["estop", "--wait", "-1"], "--wait is -1"),
         (["calibrate", "--port", "x", "--ids", "1", "--limit", "1", "--out", "x"], "expected 5 to 180"),
         (["calibrate", "--port", "x", "--ids", "1", "--out", "/none/snake.json"], "there is no folder /none"),
-        (["run", "ccc"], "did you mean 'cc'"),
         (["run", "cc", "--targets", "1;2"], "expected X,Y"),
         (["run", "cc", "--pose", "sonar"], "expected one of truth"),
         (["replay", "none.jsonl"], "No such file"),

@@ -156,16 +156,6 @@ def test_estop_stops_every_robot_and_waits_for_each(
     other.release()
 
 
-def test_estop_loads_nothing_that_takes_time() -> None:
-    program = "import sys\nfrom snake_gym.hardware.__main__ import main\n"
-    program += "main(['estop', '--clear', '--latch', '/none'])\n"
-    program += "print(*(name for name in sys.modules if name.startswith('snake_gym.')))"
-    out = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    loaded = {name for name in out.split() if name.startswith("snake_gym.hardware.")}
-    expected = {"__main__", "commands", "commands.estop", "guard", "guard.emergency_stop"}
-    assert loaded == {f"snake_gym.hardware.{name}" for name in expected}
-
-
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from gymnasium.utils.env_checker import check_env
 import snake_gym  # noqa: F401  registers
 from benchmarks.sim_to_real import OPEN, course
 from snake_gym.config import ConfigError, dump_yaml
-from snake_gym.emulator.port import EmulatedPort
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
@@ -31,9 +28,6 @@ from snake_gym.interface.policy_file import load_policy
 from snake_gym.interface.policy_writing import write_policy
 from snake_gym.robot.measurement import centre_offset, chain_angles
 from snake_gym.robot.presets import RESILIENT_SERVO
-from tests.hardware.patient import be_patient
-from tests.hardware.programs import N, settings
-from tests.hardware.rig import torque_on, wait_until, watch_torque
 
 POLICY = "agents/pretrained/resilient_servo_locked_joints"
 TARGETS = ((2.0, 0.0), (3.0, 1.5), (1.5, 2.5), (0.0, 1.0), (2.0, 0.0), (5.0, 1.0), (8.0, 4.0), (14.0, 8.0))
@@ -210,45 +204,3 @@ def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Pat
     np.testing.assert_allclose(loop.measurement.joint_angle[0], angle, atol=0.02)
     assert loop.step(np.zeros(9)).stop_reason is None
     connected.close()
-
-
-@contextmanager
-def robot(port: EmulatedPort, folder: Path, **safety: float) -> Iterator[RealSnakeEnv]:
-    """A guarded robot that is up."""
-    settings(folder, port)  # writes the calibration
-    connection = {
-        "port": port.port, "calibration": str(folder / "snake.json"), "latch": str(folder / "estop"),
-        "pose": {"kind": "dead_reckoning"}, "priority": 0,
-    }  # fmt: skip
-    env = RealSnakeEnv(connection=connection, safety={"lost_after_s": 5.0, **safety})
-    try:
-        env.reset()
-        yield env
-    finally:
-        env.close()
-
-
-@pytest.fixture
-def patient_guards(monkeypatch: pytest.MonkeyPatch) -> None:
-    be_patient(monkeypatch.setattr)
-
-
-@pytest.mark.usefixtures("patient_guards")
-def test_a_pause_that_is_too_long_is_said_to_whoever_steps_next(port: EmulatedPort, tmp_path: Path) -> None:
-    with robot(port, tmp_path) as env:
-        wait_until(lambda: not any(torque_on(port)))  # the learner thinks until then
-        with pytest.warns(UserWarning, match=r"limp.*no command for 0.5 s \(safety.command_timeout_s\)"):
-            _, _, terminated, truncated, info = env.step(np.zeros(env.action_space.shape))
-        assert truncated and not terminated
-        assert info["stop_reason"].startswith("no command for 0.5 s")
-
-
-@pytest.mark.usefixtures("patient_guards")
-def test_a_robot_that_may_wait_holds_its_shape(port: EmulatedPort, tmp_path: Path) -> None:
-    with robot(port, tmp_path, command_timeout_s=60.0) as env, warnings.catch_warnings():
-        warnings.simplefilter("error")
-        told = watch_torque(port)
-        wait_until(lambda: len(told) > 60 * N)  # sixty bus cycles of 20 ms: 1.2 s at least
-        assert all(on for _, on in told)
-        _, _, _, truncated, info = env.step(np.zeros(env.action_space.shape))
-        assert not truncated and info["stop_reason"] == ""
