@@ -1,6 +1,6 @@
 """Pages of the site that follow from the code: one for each env, with its picture and the scores of its suite.
 
-A picture is the last frame of ``snake-gym play ENV --controller cc --frames 900 --screenshot docs/images/envs/FILE.png``.
+Pictures: ``snake-gym play ENV --controller cc --frames 900 --screenshot docs/images/envs/FILE.png``.
 """
 
 from __future__ import annotations
