@@ -23,10 +23,7 @@ COMMANDS = {
     "export": ("snake_gym.agents.export:main", "write a policy of a run as a policy file for a robot"),
     "evaluate": ("snake_gym.benchmark.evaluate:main", "compare policies and controllers; writes tables and replays"),
     "tune": ("snake_gym.benchmark.tune:main", "search the parameters of a controller for a robot"),
-    "list": (
-        "snake_gym.commands.list:main",
-        "names of envs, robots, policies, controllers, faults, columns and tuned gaits",
-    ),
+    "list": ("snake_gym.commands.list:main", "names of envs, robots, policies, controllers, faults and columns"),
     "describe": ("snake_gym.commands.describe:main", "spaces, columns, rewards, infos and settings of an env"),
     "play": (
         "snake_gym.commands.play:main",
