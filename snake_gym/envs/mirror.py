@@ -19,7 +19,7 @@ from snake_gym.config import ConfigError
 from snake_gym.config.errors import show
 from snake_gym.envs.core import SnakeCore
 from snake_gym.interface.mirror import Reflection, side_by_side
-from snake_gym.simulation.faults import ends
+from snake_gym.simulation.fault_kinds import ends
 from snake_gym.tasks.task import EnvConfig
 
 _BIASES = ("angle_bias_rad", "position_bias_m", "heading_bias_rad")

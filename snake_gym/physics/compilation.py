@@ -7,7 +7,7 @@ workers of a learner do, would each compile the same for a minute.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,12 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         return kernel
 
     return decorate
+
+
+def typed(kernel: Any, arguments: Iterable[Any]) -> Any:
+    """Return ``kernel`` for arguments of these types and layouts only, unchecked: 15 us less in a call."""
+    is_compiled = hasattr(kernel, "compile")  # numba may be switched off (NUMBA_DISABLE_JIT)
+    return kernel.compile(tuple(map(kernel.typeof_pyval, arguments))) if is_compiled else kernel
 
 
 @contextmanager

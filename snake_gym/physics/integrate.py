@@ -203,11 +203,5 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
     return step_worlds, accelerate_worlds
 
 
-def _digest_kernels() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-step_worlds, accelerate_worlds = _compile_drivers(_digest_kernels())
+_SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+step_worlds, accelerate_worlds = _compile_drivers(hashlib.sha256(_SOURCES).hexdigest())

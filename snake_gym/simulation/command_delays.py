@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.physics.state import LateCommands
+from snake_gym.physics.state import LateCommands, no_late_commands
 from snake_gym.robot.spec import FloatArray
 
 _WHOLE = 1e-9
+Part = tuple[FloatArray, int, LateCommands]
+"""Aims (W, J), number of physics steps under them, and later aims within these."""
 
 
 class CommandDelay:
@@ -26,6 +28,7 @@ class CommandDelay:
         whole, rest = divmod(delay_s / sim_dt_s + _WHOLE, n_substeps)
         self.n_substeps = n_substeps
         self._n_old = int(rest)
+        self._none_late = no_late_commands(n_joints)
         self._share_old = 0.0 if rest - self._n_old < 2.0 * _WHOLE else rest - self._n_old
         self.waiting: FloatArray = np.zeros((n_worlds, int(whole) + 1, n_joints))
         """Last commands (W, D, J) [rad], newest first."""
@@ -34,8 +37,8 @@ class CommandDelay:
         """Set all commands of the robots ``rows`` to ``joint_angle`` (M, J) [rad], where they rest."""
         self.waiting[rows] = joint_angle[:, None, :]
 
-    def pass_on(self, reference: FloatArray, rows: Any) -> list[tuple[FloatArray, int]]:
-        """Take the commands of this control step (W, J); return pairs of aims (W, J) and numbers of physics steps."""
+    def pass_on(self, reference: FloatArray, rows: Any) -> list[Part]:
+        """Take the commands of this control step (W, J); return its parts."""
         queue = np.concatenate([reference[:, None, :], self.waiting], axis=1)
         self.waiting[rows] = queue[rows, :-1]
         new, old = queue[:, -2].copy(), queue[:, -1].copy()
@@ -44,7 +47,7 @@ class CommandDelay:
         if n_mixed:
             parts.append((self._share_old * old + (1.0 - self._share_old) * new, 1))
         parts.append((new, self.n_substeps - self._n_old - n_mixed))
-        return [(aim, n) for aim, n in parts if n > 0]
+        return [(aim, n, self._none_late) for aim, n in parts if n > 0]
 
 
 class VaryingDelay:
@@ -69,8 +72,8 @@ class VaryingDelay:
         self.waiting[rows] = joint_angle[:, None, :]
         self.due[rows] = 0
 
-    def pass_on(self, reference: FloatArray, ids: NDArray[np.int64]) -> tuple[FloatArray, LateCommands]:
-        """Take the commands of this control step (W, J); return the aims at its begin (W, J) and the later ones."""
+    def pass_on(self, reference: FloatArray, ids: NDArray[np.int64]) -> list[Part]:
+        """Take the commands of this control step (W, J); return its one part."""
         steps = np.rint(self.delay_s[ids] / self._sim_dt_s).astype(np.int64)
         self.waiting[ids] = np.concatenate([self.waiting[ids, 1:], reference[ids, None]], axis=1)
         self.due[ids] = np.column_stack([self.due[ids, 1:], np.maximum(self.due[ids, -1], steps)])
@@ -78,4 +81,4 @@ class VaryingDelay:
         aim[ids] = self.waiting[ids, (self.due[ids] == 0).sum(axis=1) - 1]  # they act in their order
         later = LateCommands(self.waiting, self.due.copy())
         self.due[ids] = np.maximum(self.due[ids] - self.n_substeps, 0)  # as the control step ends
-        return aim, later
+        return [(aim, self.n_substeps, later)]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
+from snake_gym.config.errors import show
 from snake_gym.physics import faults as codes
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.plugins import is_again
@@ -23,6 +24,11 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 Spread = float | tuple[float, float]
 """A number, or the range (low, high) from which each fault draws it."""
+
+
+def ends(spread: Spread) -> tuple[float, float]:
+    """Return the smallest and largest value of a number or range."""
+    return spread if isinstance(spread, tuple) else (spread, spread)
 
 
 class FaultyJoints(NamedTuple):
@@ -80,8 +86,7 @@ class FaultEffect(NamedTuple):
 
 Effect = TypeVar("Effect", bound=Callable[[FaultyJoints], FaultEffect])
 Law = Literal["joint_friction", "imperfect", "one_way"]
-"""Law of the physics that a robot may lack: dry joint friction, backlash, friction that differs forward and backward.
-"""
+"""Law of the physics that a robot may lack."""
 
 
 def lacks_speed_limit(spec: RobotSpec) -> str:
@@ -152,10 +157,9 @@ def register_fault_kind(
     acts from the first control step that begins at or after its onset. Raises ConfigError where another function has
     the name.
     """
-    low, high = strength if isinstance(strength, tuple) else (strength, strength)
+    low, high = ends(strength)
     if not 0.0 < low <= high <= 1.0:
-        given = f"{low:g}" if low == high else f"[{low:g}, {high:g}]"
-        raise ConfigError(f"the strength of fault kind {name} is {given}; expected in (0, 1]")
+        raise ConfigError(f"the strength of fault kind {name} is {show(strength)}; expected in (0, 1]")
     code = _FIRST_CODE + zlib.crc32(name.encode())  # of the name alone: saved states mean the same in any process
 
     def add(effect: Effect) -> Effect:

@@ -28,7 +28,7 @@ from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.plugins import choose_registered
 from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.robot.protocol import Robot
-from snake_gym.simulation.fault_kinds import FAULT_KINDS, Spread, kinds_of
+from snake_gym.simulation.fault_kinds import FAULT_KINDS, Spread, ends, kinds_of
 from snake_gym.simulation.streams import RandomStreams
 
 EncoderFaultKind = Literal["dead", "biased", "noisy"]
@@ -55,13 +55,6 @@ AngleSpread = Annotated[Angle | tuple[Angle, Angle], IN_ORDER]
 SensorError = Annotated[float, Field(ge=0.0, le=1e6)]
 """Error of a sensor's reading [rad, rad/s, m]: more would be no reading."""
 SensorErrorSpread = Annotated[SensorError | tuple[SensorError, SensorError], IN_ORDER]
-_KEYS = 2.0**31
-"""Number of keys of faults' random numbers."""
-
-
-def ends(spread: Spread) -> tuple[float, float]:
-    """Return the smallest and largest value of a number or range."""
-    return spread if isinstance(spread, tuple) else (spread, spread)
 
 
 def draw_spread(spread: Spread, streams: RandomStreams, name: str, count: int, rows: NDArray[np.int64]) -> Any:
@@ -333,7 +326,7 @@ def draw_faults(
         return
     for n, faults in enumerate(slots[: 2 if config.events or config.second_share > 0.0 else 1]):
         faults.memory[rows] = 0.0
-        faults.key[rows] = streams.branch(f"keys {n}", rows).uniform(n_joints) * _KEYS
+        faults.key[rows] = streams.branch(f"keys {n}", rows).uniform(n_joints) * 2.0**31
     if config.events:
         config.list_events(streams, slots, rows)
         return

@@ -11,7 +11,7 @@ from snake_gym.physics.friction import AXES_CODES
 from snake_gym.physics.integrate import Laws
 from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.state import ChainParams, ContactParams
-from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
+from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
 def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
@@ -48,18 +48,9 @@ def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
     )
 
 
-def muscle_params(spec: MuscleSpec) -> MuscleParams:
-    """Return the parameters of the muscles."""
-    a, b = spec.force_coefficients
-    return MuscleParams(
-        spec.attachment_m, spec.half_width_m, spec.rest_length_m, math.pi * spec.radius_m**2, a, b,
-        spec.max_pressure_pa, spec.base_pressure_pa, spec.pressure_lag_s, spec.damping_nms_rad,
-    )  # fmt: skip
-
-
 def needed_laws(spec: RobotSpec, obstacles: bool) -> Laws:
     """Return the laws that a robot's steps have to apply."""
-    contact = spec.contact
+    contact, muscle = spec.contact, spec.actuator.muscle
     return Laws(
         kind=ACTUATOR_CODES[spec.actuator.kind],
         limits=bool(np.isfinite(spec.joints("actuator.torque_limit_nm")).any()),
@@ -69,7 +60,11 @@ def needed_laws(spec: RobotSpec, obstacles: bool) -> Laws:
         coulomb=spec.has_coulomb_friction,
         axes=AXES_CODES[spec.friction.coulomb_axes],
         imperfect=bool(spec.actuator.imperfections),
-        muscle=muscle_params(spec.actuator.muscle),
+        muscle=MuscleParams(
+            muscle.attachment_m, muscle.half_width_m, muscle.rest_length_m, math.pi * muscle.radius_m**2,
+            *muscle.force_coefficients, muscle.max_pressure_pa, muscle.base_pressure_pa, muscle.pressure_lag_s,
+            muscle.damping_nms_rad,
+        ),
         obstacles=obstacles,
         contact=ContactParams(
             contact.model == "rigid", contact.stiffness_n_m, spec.contact_damping_ns_m, contact.restitution,

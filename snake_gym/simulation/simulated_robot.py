@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from operator import is_
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError, choose
 from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
+from snake_gym.physics.compilation import typed
 from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
 from snake_gym.physics.integrate import INTEGRATOR_CODES, accelerate_worlds, step_worlds
 from snake_gym.physics.state import (
@@ -44,7 +47,6 @@ from snake_gym.simulation.robot_params import chain_params, needed_laws
 _OFF = {"backward": 1.0, "torque_limit": np.inf, "stop": np.inf, "no_load_speed": np.inf}
 """Parameters that mean no law, where that is not 0."""
 _MIN_WORLDS_PER_THREAD = 16
-_POOLS: dict[int, ThreadPoolExecutor] = {}
 Precision = Literal["float64", "float32"]
 _DEEPEST_START_M = 1e-4
 """Overlap with an obstacle [m] with which a robot may begin."""
@@ -84,8 +86,7 @@ class SimulatedRobot(Robot):
         sensor tells of the centre of mass, worked out from the specification, differs from the truth."""
         self.nominal_weights = centre_weights(spec.links("link_half_length_m"), spec.links("link_mass_kg"))
         """Weights of the links' directions in the nominal robot's centre of mass (N,) [m] (``centre_weights``)."""
-        self._no_feedforward = no_gain = np.zeros((n_worlds, spec.n_joints))
-        self._open_loop = self.params._replace(kp=no_gain, kd=no_gain)
+        self._zero = np.zeros((n_worlds, spec.n_joints))
         n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
         self.state: ChainState = zero_state(n_worlds, spec.n_links, n_muscle_pairs)
         self.state.head_xy[:] = -self._centre_offset(self.state.link_angle)
@@ -106,6 +107,13 @@ class SimulatedRobot(Robot):
         """The same where each world and command has a delay of its own; it then stands for all of the delay."""
         self._no_late_commands = no_late_commands(spec.n_joints)
         self._patches = no_patches()
+        self._last_arrays: tuple[Any, ...] = (None,)
+        self._stepper: Any = None
+        """The stepper for the types of ``_last_arrays``, the tuples of its last call; None: they are new."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but compiled code."""
+        return self.__dict__ | {"_stepper": None}
 
     def _check_precision(self) -> None:
         """Raise ConfigError for laws that hang on differences which float32 does not tell apart."""
@@ -141,7 +149,6 @@ class SimulatedRobot(Robot):
                 raise ValueError(f"params.{name} has shape {given.shape}; expected {wanted.shape}")
         self.check_laws(params)
         self.params = ChainParams(*(np.ascontiguousarray(values, dtype=np.float64) for values in params))
-        self._open_loop = self.params._replace(kp=self._open_loop.kp, kd=self._open_loop.kd)
         self.same_params = False
         nominal = chain_params(self.spec, 1)
         bodies = ("mass", "half_length", "ahead")
@@ -191,12 +198,11 @@ class SimulatedRobot(Robot):
         to_centre = self._centre_offset(theta, rows)
         if point == "head":
             centre += to_centre
+        for values in self.state:
+            values[rows] = 0.0
         self.state.link_angle[rows] = theta
         self.state.centre_xy[rows] = centre
         self.state.head_xy[rows] = centre - to_centre
-        for name, values in self.state._asdict().items():
-            if name not in ("link_angle", "centre_xy", "head_xy"):
-                values[rows] = 0.0
         self.state.supply[rows] = 1.0
         self.state.muscle_pressure[rows] = self.spec.actuator.muscle.base_pressure_pa
         self.servos.command[rows] = joint_angle
@@ -212,9 +218,8 @@ class SimulatedRobot(Robot):
         """Raise ConfigError if a robot begins within an obstacle, which would throw it out."""
         angle, half = self.state.link_angle[worlds], self.params.half_length[worlds]
         along = half[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-        before_head = np.cumsum((along[:, :-1] + along[:, 1:])[:, ::-1], axis=1)[:, ::-1]
-        centre = self.state.head_xy[worlds][:, None, :].repeat(angle.shape[1], axis=1)
-        centre[:, :-1] -= before_head
+        centre = np.insert(np.cumsum(along[:, :-1] + along[:, 1:], axis=1), 0, 0.0, axis=1)
+        centre += self.state.head_xy[worlds][:, None] - centre[:, -1:]
         overlap = deepest_overlaps(self.obstacles.feature[worlds], angle, centre, half, self.params.radius[worlds])
         worst = int(overlap.argmax())
         if overlap[worst] > _DEEPEST_START_M:
@@ -252,8 +257,7 @@ class SimulatedRobot(Robot):
 
     def failed_now(self) -> NDArray[np.bool_]:
         """Return a mask (W, J) of the joints that are failed at the present time."""
-        first = acting(self.faults, self.state.time_s)
-        return first | acting(self.second_faults, self.state.time_s) if self.second_faults.kind.any() else first
+        return (self.acting_kinds() != HEALTHY).any(axis=0)
 
     def heading(self) -> FloatArray:
         """Return the mean link angle (W,) [rad]."""
@@ -325,7 +329,7 @@ class SimulatedRobot(Robot):
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
         # Numba would compile the physics anew for other layouts and types.
         reference = np.require(reference, np.float64, ("C", "W"))
-        feedforward = self._no_feedforward if feedforward is None else np.require(feedforward, np.float64, ("C", "W"))
+        feedforward = self._zero if feedforward is None else np.require(feedforward, np.float64, ("C", "W"))
         ids = self._all if mask is None else np.flatnonzero(mask)
         step_s = n_substeps * self.spec.step_s
         reference, shift, faults, params = self._apply_faults(ids, reference, step_s)
@@ -338,16 +342,11 @@ class SimulatedRobot(Robot):
                 f"n_substeps is {n_substeps}; expected {delay.n_substeps}, a control step, as references of this "
                 "robot act late (actuator.delay_s)"
             )
-        if self.varying_delay is not None:
-            aim, later = self.varying_delay.pass_on(reference, ids)
-            if shift is not None:
-                aim, later = aim + shift, later._replace(aim=later.aim + shift[:, None, :])
-            self._advance(ids, n_substeps, params, faults, later, aim, feedforward)
-        else:
-            parts = [(reference, n_substeps)] if self.delay is None else self.delay.pass_on(reference, ids)
-            for aim, n_steps in parts:
-                aims = aim if shift is None else aim + shift
-                self._advance(ids, n_steps, params, faults, self._no_late_commands, aims, feedforward)
+        parts = [(reference, n_substeps, self._no_late_commands)] if delay is None else delay.pass_on(reference, ids)
+        for aim, n_steps, later in parts:
+            aims = aim if shift is None else aim + shift
+            later_aims = later if shift is None else later._replace(aim=later.aim + shift[:, None, :])
+            self._advance(ids, n_steps, params, faults, later_aims, aims, feedforward)
         if self._laws.servo_faults:
             self.servos.torque_square[ids] /= step_s
 
@@ -389,18 +388,19 @@ class SimulatedRobot(Robot):
         *commands: FloatArray,
     ) -> None:
         """Advance the worlds ``ids`` by ``n_substeps`` physics steps; ``commands`` act at once, ``later`` in time."""
-        ticket = np.zeros(1, np.int64)
-        method, dt, laws = self._method, self.spec.step_s, self._laws
         same_params = self.same_params and params is self.params
         ground = (self.obstacles, later, self._patches)
+        how = (self._number, self._laws, self._method, self.spec.step_s, n_substeps)
         world_data = (self.state, params, same_params, faults, *ground, self.servos.torque_square, *commands)
-
-        def advance() -> None:
-            step_worlds(ids, ticket, self._number, laws, method, dt, n_substeps, *world_data)
-
+        arguments = (ids, np.zeros(1, np.int64), *how, *world_data)
+        arrays = (self.state, params, *faults, *ground, self.servos)
+        if all(map(is_, arrays, self._last_arrays)):
+            stepper = self._stepper = self._stepper or typed(step_worlds, arguments)
+        else:
+            stepper, self._stepper, self._last_arrays = step_worlds, None, arrays
         n_helpers = min(self.n_threads, ids.size // _MIN_WORLDS_PER_THREAD) - 1
-        helpers = [_thread_pool(n_helpers).submit(advance) for _ in range(n_helpers)]
-        advance()
+        helpers = [_thread_pool(n_helpers, os.getpid()).submit(stepper, *arguments) for _ in range(n_helpers)]
+        stepper(*arguments)
         for helper in helpers:
             if not helper.cancel():  # one that has not begun by now has nothing left to do
                 helper.result()
@@ -414,14 +414,13 @@ class SimulatedRobot(Robot):
         follow from a step only.
         """
         laws = self._laws
-        for law, name in (
-            (laws.coulomb, "Coulomb friction"), (laws.joint_friction, "joint friction"), (laws.obstacles, "obstacles"),
-        ):  # fmt: skip
-            if law:
+        forces = {"Coulomb friction": laws.coulomb, "joint friction": laws.joint_friction, "obstacles": laws.obstacles}
+        for name, is_on in forces.items():
+            if is_on:
                 raise ValueError(f"derivative knows no {name}; expected a robot without")
         link_acc, centre_acc = np.empty_like(self.state.link_angle), np.empty_like(self.state.centre_xy)
-        both = (self.faults, self.second_faults)
-        accelerate_worlds(self._all, laws.kind, self.state, self._open_loop, both, u, u, link_acc, centre_acc)
+        both, open_loop = (self.faults, self.second_faults), self.params._replace(kp=self._zero, kd=self._zero)
+        accelerate_worlds(self._all, laws.kind, self.state, open_loop, both, u, u, link_acc, centre_acc)
         return link_acc, centre_acc
 
     def link_velocities(self) -> FloatArray:
@@ -441,9 +440,7 @@ class SimulatedRobot(Robot):
         return 0.5 * (self.params.mass * speed2 + spin).sum(axis=1)
 
 
-def _thread_pool(workers: int) -> ThreadPoolExecutor:
-    """Return the one pool for all robots of this process and pool size; a forked child makes its own."""
-    key = os.getpid() * 1024 + workers
-    if key not in _POOLS:
-        _POOLS[key] = ThreadPoolExecutor(workers, thread_name_prefix="snake_gym-physics")
-    return _POOLS[key]
+@cache
+def _thread_pool(workers: int, process: int) -> ThreadPoolExecutor:
+    """Return the one pool of this size for all robots of a process; a forked child makes its own."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="snake_gym-physics")

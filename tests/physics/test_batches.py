@@ -89,7 +89,8 @@ for _name, _case in {
     **{name: CASES[name] for name in ("2 links, implicit", "33 links, implicit", "10 links, rk4", "resilient_servo")},
     "worn servos": CASES["worn servos"], "stiff, position": CASES["stiff, position"],
 }.items():  # fmt: skip
-    _spec = replace(_case.spec, friction=WET) if _case.spec.has_coulomb_friction else _case.spec
+    _spec = replace(_case.spec, contact=replace(_case.spec.contact, friction_coulomb=0.0))
+    _spec = replace(_spec, friction=WET) if _spec.has_coulomb_friction else _spec
     CASES[f"{_name}, float32"] = _case._replace(spec=_spec, precision="float32")
 
 

@@ -96,7 +96,7 @@ def test_no_command_overtakes_another_and_each_acts_after_its_delay() -> None:
     for k in range(200):
         delay.delay_s[:] = rng.uniform(0.0, 0.05)
         sent.append(20 * k + round(1000.0 * delay.delay_s[0]))
-        aim, later = delay.pass_on(np.array([[k + 1.0]]), np.array([0]))
+        [(aim, _, later)] = delay.pass_on(np.array([[k + 1.0]]), np.array([0]))
         now = np.full(20, aim[0, 0])
         for step, value in zip(later.step[0], later.aim[0, :, 0], strict=True):
             if step > 0:
