@@ -107,10 +107,10 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
             connected.close()
             came_up = loop.measurement is not None
             lines = [line for line in body.news() if line not in ("stopped: closed", f"stopped: {reason}")]
-            print(*lines, sep="\n", end="\n" if lines else "")
-            if came_up:
+            if came_up:  # before anything is printed: the terminal may be gone
                 made = {"progress_m": course.progress_m, "targets_reached": course.index, "news": lines}
                 writer.close(reason, timing.summary() | made)
+            print(*lines, sep="\n", end="\n" if lines else "")
     if not came_up:
         print(reason)
     else:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import pty
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +27,7 @@ from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.robot.record import read_record
 from snake_gym.hardware.robot.run_config import RunConfig
-from tests.hardware.programs import answering, first_line, launch, press, repeated, settings
+from tests.hardware.programs import ROOT, answering, first_line, launch, press, repeated, settings
 from tests.hardware.rig import ending, serve, torque_on, wait_until
 
 
@@ -246,3 +250,19 @@ def test_a_run_that_is_ended_or_killed_goes_limp_and_leaves_its_log(
     assert (record.end is not None) == (number == signal.SIGTERM)
     assert record.pose_s.size > 1
     wait_until(lambda: is_free(port))  # the guard has given it back
+
+
+def test_a_run_whose_terminal_is_closed_goes_limp_and_leaves_its_log(port: EmulatedPort, tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    ours, theirs = pty.openpty()
+    words = ["run", "cc", *settings(tmp_path, port), "--targets", "9,0", "--log", str(log)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "snake_gym.hardware", *words], cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    with ending(process):
+        wait_until(lambda: b"progress" in os.read(ours, 4096))
+        os.close(ours)
+        process.wait(timeout=20)
+    assert not any(torque_on(port))
+    assert read_record(log).end is not None
