@@ -65,6 +65,13 @@ class Scenarios:
     heading: FloatArray
     """(W,)."""
 
+    def references(self) -> FloatArray:
+        """(control steps, J) [rad], within the joint limit."""
+        n_steps = math.ceil(SECONDS / self.spec.control_dt_s - 1e-9)
+        phase = self.gait.frequency_rad_s * self.spec.control_dt_s * np.arange(n_steps)
+        wave = serpenoid_reference(phase, self.gait.amplitude_rad, self.gait.phase_shift_rad, self.spec.n_joints)
+        return np.clip(wave, -self.spec.joint_limit_rad, self.spec.joint_limit_rad)
+
     def run(self, n_substeps: int) -> tuple[FloatArray, float]:
         """Centre of mass (control steps + 1, W, 2) [m], and the seconds it took."""
         spec = replace(self.spec, sim_dt_s=self.spec.control_dt_s / n_substeps)
@@ -73,10 +80,7 @@ class Scenarios:
         robot.faults.kind[:] = self.kind
         robot.faults.onset_s[:] = self.onset_s
         robot.faults.strength[self.kind == WEAK] = 0.3
-        n_steps = math.ceil(SECONDS / spec.control_dt_s - 1e-9)
-        phase = self.gait.frequency_rad_s * spec.control_dt_s * np.arange(n_steps)
-        wave = serpenoid_reference(phase, self.gait.amplitude_rad, self.gait.phase_shift_rad, spec.n_joints)
-        references = np.clip(wave, -spec.joint_limit_rad, spec.joint_limit_rad)
+        references = self.references()
         robot.set_shape(np.tile(references[0], (n_worlds, 1)), self.heading, np.zeros((n_worlds, 2)), "centre")
         track = [robot.state.centre_xy.copy()]
         robot.step(np.tile(references[0], (n_worlds, 1)), None, 0)  # compiles
