@@ -37,7 +37,7 @@ def self_overlap(spec: RobotSpec, link_angle: FloatArray) -> tuple[float, int, i
     """Return how deep two links lie in each other [m], negative: their distance, and their numbers from 0 at the tail.
 
     ``link_angle`` (N,) [rad]. Links are capsules from joint to joint; pairs that overlap also where the chain is
-    straight are left out. In NumPy: to load a compiled kernel at the first touch would silence servos for half a second.
+    straight are left out. In NumPy: to load a kernel at the first touch would silence the servos for half a second.
     """
     half, radius = spec.links("link_half_length_m"), spec.links("link_radius_m")
     way = half[:, None] * np.stack([np.cos(link_angle), np.sin(link_angle)], axis=1)
