@@ -112,10 +112,6 @@ def groups_in(tp: Any) -> list[type[Any]]:
     return [group for part in typing.get_args(tp) for group in groups_in(part)]
 
 
-def _plain_type(tp: Any) -> Any:
-    return typing.get_args(tp)[0] if typing.get_origin(tp) is Annotated else tp
-
-
 def describe_type(tp: Any) -> str:
     """Return a description, for the user, of values of this type."""
     origin, args = typing.get_origin(tp), typing.get_args(tp)

@@ -165,12 +165,12 @@ class FaultDetector:
             "loose": _log_normal(done, (self._loose * time_s) ** 2 + noise2),
         }
         # Where no motion was asked for, healthy and locked look the same.
-        told = (config.follow_share * asked > 2.0 * np.sqrt(noise2) + self._floor * time_s).astype(np.float64)
+        counts = (config.follow_share * asked > 2.0 * np.sqrt(noise2) + self._floor * time_s).astype(np.float64)
         failed = (state["kind"] != HEALTHY).astype(np.float64)
         for name in ("locked", "loose"):
-            self._add(state[f"{name}_ratio"], likely[name] - likely["healthy"], told)
+            self._add(state[f"{name}_ratio"], likely[name] - likely["healthy"], counts)
         self._add(
-            state["healthy_ratio"], likely["healthy"] - np.maximum(likely["locked"], likely["loose"]), told * failed
+            state["healthy_ratio"], likely["healthy"] - np.maximum(likely["locked"], likely["loose"]), counts * failed
         )
         self._name({name: values.reshape(-1) for name, values in state.items()}, failed.reshape(-1) > 0.0)
 

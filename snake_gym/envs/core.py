@@ -41,7 +41,7 @@ _KEPT_DIFFICULTIES = 256
 _FOLDED_M = 0.01
 """Overlap of two links [m] beyond which a robot counts as folded."""
 N_STAGGER_GROUPS = 32
-"""Groups of worlds whose first episodes end at different times."""
+"""Groups of worlds in ``spread_ends``, each with its own time limit."""
 
 POLICY, PRIVILEGED = "policy", "privileged"
 """Parts of observations where ``observation.privileged`` names any columns."""
@@ -304,7 +304,8 @@ class SnakeCore:
     def _evaluate(self, step: Step) -> BoolArray:
         """Work out reward terms and costs of a step, and return the complete worlds (W,).
 
-        Raises ConfigError unless a user's task gives finite terms, named as its weights, and flags.
+        Raises ConfigError for terms that are not named as the weights; of a user's task, also unless terms are finite
+        and the others flags.
         """
         self.terms, complete = self.task.evaluate(step)
         if self.costs is not None:
@@ -420,21 +421,15 @@ class SnakeCore:
         self.task.restored()
         self.goal = self.task.goal()
 
-    def _own_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the state that the core itself keeps."""
-        return {
+    def _state_arrays(self) -> dict[str, NDArray[Any]]:
+        robot = self.robot
+        arrays = {
             "seeds": self.seeds, "episode": self.episode, "step_count": self.step_count, "step_limit": self.step_limit,
             "folded_steps": self.folded_steps, "live": self.live, "terminated": self.terminated,
             "truncated": self.truncated, "action": self.action, "reference": self.reference,
             "difficulty": self.difficulty, "present_difficulty": self._present_difficulty,
             **_named("decoder", self.decoder_state), **_named("measurement", self.measurement._asdict()),
-            **_named("term", self.terms),
-        }  # fmt: skip
-
-    def _state_arrays(self) -> dict[str, NDArray[Any]]:
-        robot = self.robot
-        arrays = {
-            **self._own_arrays(), **_named("task", self.task.arrays), **self.sensors.state_arrays(),
+            **_named("term", self.terms), **_named("task", self.task.arrays), **self.sensors.state_arrays(),
             **self.observer.state_arrays(), **_named("robot", robot.state._asdict()),
             **_named("fault", robot.faults._asdict()), **_named("second_fault", robot.second_faults._asdict()),
             **_named("servo", robot.servos._asdict()),

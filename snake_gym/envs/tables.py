@@ -120,10 +120,10 @@ def setting_rows(cls: type[Any], path: str = "") -> list[tuple[str, str, str, st
         if f.init and types[f.name] not in groups_in(types[f.name]):
             factory = f.default_factory
             default = f.default if factory is dataclasses.MISSING else factory()
-            told = "-" if default is dataclasses.MISSING else f"`{show(default)}`"
+            value = "-" if default is dataclasses.MISSING else f"`{show(default)}`"
             name = f"`{path}.{f.name}`" if path else f"`{f.name}`"
             note = re.sub(r"\bNone\b", "null", notes.get(f.name, "").replace("``", "`"))
-            rows.append((name, told, describe_allowed(types[f.name]), note))
+            rows.append((name, value, describe_allowed(types[f.name]), note))
     return rows
 
 
@@ -182,12 +182,12 @@ def info_table(core: SnakeCore) -> str:
     return table(("key", "unit", "meaning"), ((f"`{key}`", *note) for key, note in infos.items()))
 
 
-def group_tables(cls: type[Any], without: Sequence[str] = (), level: int = 3) -> list[str]:
+def group_tables(cls: type[Any], without: Sequence[str] = ()) -> list[str]:
     """Return text and table of settings for each group below a dataclass."""
     parts: list[str] = []
     for path, group in list(groups(cls, without=without))[1:]:
         rows = setting_rows(group, path)
-        parts += [f"{'#' * level} `{path}`", describe(group), *([settings_table(group, path)] if rows else [])]
+        parts += [f"### `{path}`", describe(group), *([settings_table(group, path)] if rows else [])]
     return parts
 
 

@@ -37,10 +37,10 @@ class CommandDelay:
         """Set all commands of the robots ``rows`` to ``joint_angle`` (M, J) [rad], where they rest."""
         self.waiting[rows] = joint_angle[:, None, :]
 
-    def pass_on(self, reference: FloatArray, rows: Any) -> list[Part]:
-        """Take the commands of this control step (W, J); return its parts."""
+    def pass_on(self, reference: FloatArray, ids: NDArray[np.int64]) -> list[Part]:
+        """Take the commands of this control step (W, J) to the robots ``ids``; return its parts."""
         queue = np.concatenate([reference[:, None, :], self.waiting], axis=1)
-        self.waiting[rows] = queue[rows, :-1]
+        self.waiting[ids] = queue[ids, :-1]
         new, old = queue[:, -2].copy(), queue[:, -1].copy()
         parts = [(old, self._n_old)]
         n_mixed = int(self._share_old > 0.0)
@@ -73,7 +73,7 @@ class VaryingDelay:
         self.due[rows] = 0
 
     def pass_on(self, reference: FloatArray, ids: NDArray[np.int64]) -> list[Part]:
-        """Take the commands of this control step (W, J); return its one part."""
+        """Take the commands of this control step (W, J) to the robots ``ids``; return its one part."""
         steps = np.rint(self.delay_s[ids] / self._sim_dt_s).astype(np.int64)
         self.waiting[ids] = np.concatenate([self.waiting[ids, 1:], reference[ids, None]], axis=1)
         self.due[ids] = np.column_stack([self.due[ids, 1:], np.maximum(self.due[ids, -1], steps)])

@@ -35,7 +35,7 @@ from snake_gym.physics.state import (
     no_obstacles,
     no_patches,
     zero_state,
-)  # fmt: skip
+)
 from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, weigh_directions
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -82,8 +82,8 @@ class SimulatedRobot(Robot):
         self.same_params = True
         """True while all worlds have the parameters of the first; set it to False after a change of ``params``."""
         self.nominal_bodies = True
-        """True while masses, their centres and lengths are the specification's; else set it to False: then what a
-        sensor tells of the centre of mass, worked out from the specification, differs from the truth."""
+        """True while masses, their centres and lengths are the specification's; set it to False after a change of
+        them. The sensed centre of mass follows from the specification and then differs from the true one."""
         self.nominal_weights = centre_weights(spec.links("link_half_length_m"), spec.links("link_mass_kg"))
         """Weights of the links' directions in the nominal robot's centre of mass (N,) [m] (``centre_weights``)."""
         self._zero = np.zeros((n_worlds, spec.n_joints))
@@ -333,6 +333,8 @@ class SimulatedRobot(Robot):
         ids = self._all if mask is None else np.flatnonzero(mask)
         step_s = n_substeps * self.spec.step_s
         reference, shift, faults, params = self._apply_faults(ids, reference, step_s)
+        if self._laws.servo_faults:
+            self.servos.torque_square[ids] = 0.0
         if self._laws.patches:
             self._patches.link_angle[ids] = self.state.link_angle[ids]
             self._patches.centre_xy[ids] = self.state.centre_xy[ids]
@@ -355,17 +357,12 @@ class SimulatedRobot(Robot):
     ) -> tuple[FloatArray, FloatArray | None, tuple[FaultState, FaultState], ChainParams]:
         """Return references and their shifts in the servos' loops (W, J), faults of the kernels' kinds and parameters
         under the faults of this control step; shifts None: there are none."""
-        servos, faults, params = self.servos, (self.faults, self.second_faults), self.params
-        last_kind = self._last_kind()
+        faults, params, last_kind = (self.faults, self.second_faults), self.params, self._last_kind()
         if last_kind >= SLIPPED and not self._laws.servo_faults:
-            self._laws = self._laws._replace(servo_faults=True)
-        done = None
-        if last_kind > LAST_KERNEL_CODE:
-            done = apply_effects(self.spec, faults, self.state, servos, reference, ids, step_s)
-        if self._laws.servo_faults:
-            self.servos.torque_square[ids] = 0.0
-        if done is None:
+            self.note_torques()
+        if last_kind <= LAST_KERNEL_CODE:
             return reference, None, faults, params
+        done = apply_effects(self.spec, faults, self.state, self.servos, reference, ids, step_s)
         for is_on, values, name in (
             (self._laws.joint_friction, done.friction_nm, "joint friction"),
             (self._laws.imperfect, done.backlash_rad, "backlash"),

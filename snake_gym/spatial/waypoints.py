@@ -144,7 +144,7 @@ class SpatialWaypointsConfig(SpatialEnvConfig):
 
 
 class SpatialWaypoints(Waypoints):
-    """Targets and progress of W spatial robots; what they see besides is where up is, and the gait's mode."""
+    """Targets and progress of W spatial robots, which also see where up is, and the gait's mode."""
 
     columns = (*Waypoints.columns, "head_up", "head_height", "gait_mode")
 

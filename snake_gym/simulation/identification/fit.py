@@ -81,9 +81,7 @@ def identify(
         return (both[: x.size] - both[x.size :]).T / (2.0 * _DIFFERENCE)
 
     start, low, high = np.log([[one.start, one.low, one.high] for one in coefficients]).T
-    result: Any = least_squares(
-        evaluate, start, jac=jacobian, bounds=(low, high), xtol=1e-5, ftol=1e-6, max_nfev=50
-    )  # fmt: skip
+    result: Any = least_squares(evaluate, start, jac=jacobian, bounds=(low, high), xtol=1e-5, ftol=1e-6, max_nfev=50)
     names, values = [one.name for one in coefficients], np.exp(result.x).tolist()
     std = jackknife_std(result.jac, result.fun, residuals.stretches)
     return Identification(
