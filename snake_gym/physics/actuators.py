@@ -12,7 +12,7 @@ limit: K = 0.
 
 Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous friction only, WEAK scales u and its limit,
 SLOW the speed limit, OFFSET shifts phi_ref. SLIPPED: the joint's horn slips on the servo's shaft, at SLIP_RAD_S, until
-it is beside its place by the offset, and back at the fault's end. The loop has the shaft's angle and rate, phi - SLIP
+it is off its place by the offset, and back at the fault's end. The loop has the shaft's angle and rate, phi - SLIP
 and phi_dot - SLIP_RATE, so that the joint moves and the shaft stays, but for the load. A joint that is held or without
 power does not slip. Two faults of a joint act together: shares multiply, shifts add up, LOCKED comes before all.
 A fault acts in every sub-step that starts in [onset, end); a joint locks at the angle it had at the onset.

@@ -17,7 +17,7 @@ from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
 LOCK_NAME = "snake_gym.lock"
-"""File beside the compiled kernels; the process that compiles has locked it."""
+"""File next to the compiled kernels, locked by the process that compiles."""
 _state = {"locked": False, "said": False}
 """Of this process; only touched under numba's own lock for threads."""
 

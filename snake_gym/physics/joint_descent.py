@@ -32,15 +32,15 @@ from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select,
 
 BEGINS, DESCENDS, ENDED, _HOLDS = 1.0, 2.0, 3.0, 4.0
 _STEEP_FIRST, _STEEPER, _STEEPEST = 1e2, 1e2, (1e6, 1e4)
-"""Slope of sticking and of stops per inertia of the joint's links: first, growth from stage to stage, last."""
+"""Slope of sticking and stops per inertia of the links: first, growth, last in float64 and float32."""
 _LAW_ROUNDING = (0.0, 1e-6)
-"""Rounding of a piece's torque, as a share of its parts."""
+"""Rounding of a piece's torque, as a share of its parts, in float64 and float32."""
 _STEEPEST_AGAIN = 1e12
 """Steepest where laws do not hold after several descents: links that rest on dry ground resist more than inertia."""
 _EXACT = (1e-9, 1e-5)
 """Torque, as a share of the impulses at the joint, by which pieces may miss the law, in float64 and float32."""
 _RATE, _LOOSE = (1e-9, 1e-4), (1e-6, 1e-4)
-"""What laws may miss after descent: rate [rad/s] past a stop; torque, as ``_EXACT``."""
+"""What laws may miss after descent, in both precisions: rate [rad/s] past a stop; torque, as ``_EXACT``."""
 _SLACKER, _SLACKEST = 10.0, 1e4
 """Growth of both where laws do not hold after descent, and the most of it."""
 _ENOUGH = 0.1

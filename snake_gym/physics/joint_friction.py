@@ -1,7 +1,7 @@
-"""Dry friction of the joints within an implicit step: Coulomb's law, beside the actuator and without one.
+"""Dry friction of the joints within an implicit step: Coulomb's law, with an actuator and without one.
 
 A sliding joint passes a constant torque, the largest one D_J, between its links, against its motion. A sticking joint
-is held (RIGID, rate 0) as long as this takes no more than D_J beside what the actuator gives. So friction takes energy
+is held (RIGID, rate 0) as long as this takes no more than D_J on top of the actuator's torque. So friction takes energy
 at any step, and a joint below its limit does not creep. Joints that are held otherwise (locked, at a stop, driven by
 their acceleration) have none.
 

@@ -136,7 +136,7 @@ def scratch_rows(n: int) -> int:
 
 @kernel
 def sin_cos(x):  # type: ignore[no-untyped-def]
-    """Return sine and cosine of x [rad], |x| < 1e5, lane by lane."""
+    """Return sine and cosine of x [rad], lane by lane; range and error stand at the top."""
     n = math.floor(x * _TWO_OVER_PI + 0.5)
     r = ((x - n * by_precision(x, *_HI)) - n * by_precision(x, *_MID)) - n * by_precision(x, *_LO)
     z = r * r
