@@ -31,7 +31,7 @@ class Robot(Protocol):
     second_faults: Any
     """Second faults, likewise."""
     servos: Any
-    """What servos were told and bear, ``simulation.fault_kinds.ServoState`` of arrays (W, J)."""
+    """Commands, readings and loads of the servos, ``simulation.fault_effects.ServoState`` of arrays (W, J)."""
     delay: Any
     """Queue of references that act late, with their array ``waiting``; None: references act at once."""
 
@@ -94,7 +94,7 @@ class Robot(Protocol):
         """Make the rest follow after ``state`` and ``faults`` were written to."""
 
     def pose(self) -> Mapping[str, FloatArray]:
-        """Return what a recording keeps of each moment besides link angles and head, arrays (W, ...) by name."""
+        """Return what a recording keeps of each moment next to link angles and head, arrays (W, ...) by name."""
         return {}
 
     def recorded_body(self, world: int, poses: Mapping[str, FloatArray]) -> RecordedBody | None:

@@ -3,7 +3,7 @@
 Conventions (Liljebäck et al., used by sibilska2022): link 1 is the tail, link N the head; joint i sits between links i
 and i+1; ``phi_i = theta_i - theta_{i+1}``; a link is ``2 l`` long. SI units and radians everywhere.
 
-A field typed ``PerLink`` or ``PerJoint`` takes one number for all or one number for each.
+A field with a type such as ``LimitPerJoint`` or ``FactorPerLink`` takes one number for all or one for each.
 """
 
 from __future__ import annotations

@@ -255,10 +255,6 @@ class SimulatedRobot(Robot):
             return angle, rate, True
         return angle - state.slip_rad[rows] + self.servos.misread_rad[rows], rate - state.slip_rate[rows], False
 
-    def failed_now(self) -> NDArray[np.bool_]:
-        """Return a mask (W, J) of the joints that are failed at the present time."""
-        return (self.acting_kinds() != HEALTHY).any(axis=0)
-
     def heading(self) -> FloatArray:
         """Return the mean link angle (W,) [rad]."""
         return self.state.link_angle.mean(axis=1)

@@ -14,7 +14,7 @@ import numpy as np
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.protocol import Robot
 from snake_gym.simulation.sensors import SensorSuite
-from snake_gym.spatial.kinematics import posture, rotation_of_quaternion
+from snake_gym.spatial.kinematics import posture
 from snake_gym.spatial.simulation import SpatialRobot
 
 
@@ -26,9 +26,7 @@ class SpatialSensors(SensorSuite):
         robot = cast(SpatialRobot, robot)
         config, n_joints = self.sensors, robot.spec.n_joints
         angle, rate = robot.joint_angle()[rows].copy(), robot.joint_rate()[rows].copy()
-        physics = robot.state.physics[rows]
-        quaternion = physics[:, 4:8] / np.sqrt((physics[:, 4:8] ** 2).sum(axis=1, keepdims=True))
-        rotation, origin = rotation_of_quaternion(quaternion), physics[:, 1:4].copy()
+        rotation, origin = robot.base_pose(rows)
         if not config.is_perfect:
             noise = self.streams["sensors"].normal(2 * n_joints + 3, rows)
             angle = angle + config.angle_noise_rad * noise[:, :n_joints]

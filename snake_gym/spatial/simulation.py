@@ -114,7 +114,7 @@ def nominal_params(spec: SpatialSpec, n_worlds: int) -> SpatialParams:
 class SpatialRobot(Robot):
     """W spatial robots of one specification on grounds, stepped by ``n_threads`` threads (None: all of the process).
 
-    ``ground``: that of all worlds; ``lay_ground`` gives each its own.
+    ``ground``: that of all worlds; ``lay_heights`` gives a world its own.
     """
 
     def __init__(
@@ -299,13 +299,11 @@ class SpatialRobot(Robot):
     def _derive(self, rows: Any) -> Posture:
         """Make the rest of the state follow from ``physics``; return the robots' postures."""
         state = self.state
-        physics = state.physics[rows]
-        quaternions = physics[:, 4:8] / np.sqrt((physics[:, 4:8] ** 2).sum(axis=1, keepdims=True))
-        shape = posture(self.spec, rotation_of_quaternion(quaternions), physics[:, 1:4], physics[:, self._angles])
+        shape = posture(self.spec, *self.base_pose(rows), self.joint_angle()[rows])
         state.link_angle[rows] = np.arctan2(shape.axis[..., 1], shape.axis[..., 0])
         state.centre_xy[rows], state.centre_z[rows] = shape.centre[:, :2], shape.centre[:, 2]
         state.heading[rows], state.head_xy[rows] = shape.heading, shape.middle[:, -1, :2]
-        state.time_s[rows] = physics[:, 0]
+        state.time_s[rows] = state.physics[rows, 0]
         return shape
 
     # --- reading -----------------------------------------------------------------------------------------------------
@@ -318,11 +316,11 @@ class SpatialRobot(Robot):
         """Return the joint rates (W, J) [rad/s]."""
         return self.state.physics[:, self._rates]
 
-    def base_pose(self) -> tuple[FloatArray, FloatArray]:
-        """Return rotation (W, 3, 3) and origin (W, 3) [m] of the base frames in the world."""
-        quaternions = self.state.physics[:, 4:8]
+    def base_pose(self, rows: Any = slice(None)) -> tuple[FloatArray, FloatArray]:
+        """Return rotation (M, 3, 3) and origin (M, 3) [m] of the base frames of the worlds ``rows`` in the world."""
+        quaternions = self.state.physics[rows, 4:8]
         length = np.sqrt((quaternions**2).sum(axis=1, keepdims=True))
-        return rotation_of_quaternion(quaternions / length), self.state.physics[:, 1:4].copy()
+        return rotation_of_quaternion(quaternions / length), self.state.physics[rows, 1:4].copy()
 
     def heading(self) -> FloatArray:
         """Return the horizontal direction of the body (W,) [rad]."""
