@@ -90,8 +90,8 @@ class Scenarios:
         return np.array(track), time.perf_counter() - begun
 
 
-def draw_scenarios(spec: RobotSpec, n_worlds: int, seed: int = 0) -> Scenarios:
-    rng = np.random.default_rng(seed)
+def draw_scenarios(spec: RobotSpec, n_worlds: int) -> Scenarios:
+    rng = np.random.default_rng(0)
     kind = np.zeros((n_worlds, spec.n_joints), np.int64)
     onset = np.zeros((n_worlds, spec.n_joints))
     for world in range(n_worlds):

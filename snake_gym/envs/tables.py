@@ -182,12 +182,12 @@ def info_table(core: SnakeCore) -> str:
     return table(("key", "unit", "meaning"), ((f"`{key}`", *note) for key, note in infos.items()))
 
 
-def group_tables(cls: type[Any], without: Sequence[str] = (), level: int = 3) -> list[str]:
+def group_tables(cls: type[Any], without: Sequence[str] = ()) -> list[str]:
     """Return text and table of settings for each group below a dataclass."""
     parts: list[str] = []
     for path, group in list(groups(cls, without=without))[1:]:
         rows = setting_rows(group, path)
-        parts += [f"{'#' * level} `{path}`", describe(group), *([settings_table(group, path)] if rows else [])]
+        parts += [f"### `{path}`", describe(group), *([settings_table(group, path)] if rows else [])]
     return parts
 
 

@@ -254,17 +254,11 @@ class Multimodal(Gait):
         return state
 
     def set_gait(
-        self,
-        state: ControllerState,
-        mask: NDArray[np.bool_],
-        gait: Mode | GaitMode,
-        pace: FloatArray | float = 1.0,
-        steering_rad: FloatArray | float | None = None,
+        self, state: ControllerState, mask: NDArray[np.bool_], gait: Mode | GaitMode, pace: FloatArray | float = 1.0
     ) -> None:
         """Go over to a gait in the worlds of ``mask`` (W,), from whatever they are doing.
 
-        ``pace`` multiplies its frequency, below 0 backwards; ``steering_rad`` is the yaw joints' centre, None leaves
-        it. Both are numbers or (W,).
+        ``pace``, a number or (W,), multiplies its frequency, below 0 backwards.
         """
         rows = np.flatnonzero(mask)
         if rows.size == 0:
@@ -276,8 +270,6 @@ class Multimodal(Gait):
             state["mode"][rows] = MODES.index(gait)
         self._take(state, rows, wave)
         self._set_pace(state, rows, wave, np.broadcast_to(pace, mask.shape)[rows])
-        if steering_rad is not None:
-            state["centre_goal"][rows] = np.broadcast_to(steering_rad, mask.shape)[rows, None] * self._yaw
 
     def _take(self, state: ControllerState, rows: NDArray[np.int64], wave: Wave) -> None:
         """Aim amplitudes and phases of the worlds ``rows`` at a gait: phases by the shorter way."""
