@@ -28,10 +28,9 @@ from numpy.typing import NDArray
 from snake_gym.controllers.serpenoid import GaitConfig, serpenoid_reference
 from snake_gym.physics.faults import FREE, LOCKED, WEAK
 from snake_gym.robot.presets import PRESETS
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
-FloatArray = NDArray[np.float64]
 SECONDS = 60.0
 FAULT_KINDS = (LOCKED, FREE, WEAK)
 RESOLVED = 0.01

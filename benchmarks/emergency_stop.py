@@ -102,7 +102,7 @@ def begin(body: GuardedBody) -> Gait:
 
 
 def go_on(gait: Gait, seconds: float) -> None:
-    """Move for so long; ends the program where the robot stops."""
+    """Move for ``seconds``; ends the program where the robot stops."""
     enough_s = time.monotonic() + seconds
     gait.move(lambda: time.monotonic() > enough_s)
     if gait.body.stop_reason is not None:

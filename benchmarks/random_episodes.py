@@ -1,4 +1,4 @@
-"""Random robots, faults and ranges, and the yards of obstacles that they are put into, for benchmarks/stress.py.
+"""Random robots, faults and ranges, and obstacles around robots, for stress.py and work_precision.py.
 
 Frame: world x-y, angles counter-clockwise; W worlds, N links, F obstacle features (rows as in ``obstacles.shapes``).
 Geometry is plain numpy from link angles and centres of mass and shares no code with the physics.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from snake_gym.obstacles.fields import FieldConfig, FieldKind, FieldMaker
 from snake_gym.obstacles.grid import FieldBounds, empty_arrays, with_ends, write_world
 from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Shape, features
-from snake_gym.physics.state import ChainParams, ChainState, Obstacles
+from snake_gym.physics.state import ChainParams, ChainState, FloatArray, Obstacles
 from snake_gym.robot.presets import MUSCLE
 from snake_gym.robot.spec import ActuatorKind, ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.fault_kinds import kinds_of
@@ -25,7 +25,6 @@ from snake_gym.simulation.quantities import QUANTITIES, Range
 from snake_gym.simulation.randomisation import RandomisationConfig
 from snake_gym.tasks.obstacle_field import robot_extent
 
-FloatArray = NDArray[np.float64]
 CONTROL_DT_S = 0.2
 SKIN_M = 0.02
 WALL_M = 0.02

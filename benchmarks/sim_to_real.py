@@ -166,9 +166,9 @@ def compare(options: argparse.Namespace) -> None:
             tqdm.write(json.dumps(rows[-1]), file=sys.stderr)
     ways = {name: sum(row[name] for row in rows) for name in ("simulated_m", "as_late_m", "emulated_m")}
     ratio = ways["emulated_m"] / ways["simulated_m"]
-    told = {"port": options.port, "clamps": options.clamps, "plant": options.plant, "emulated": emulated}
-    told |= {"courses": rows, "ratio": ratio, "ratio_as_late": ways["emulated_m"] / ways["as_late_m"]}
-    print(json.dumps(told, indent=2))
+    found = {"port": options.port, "clamps": options.clamps, "plant": options.plant, "emulated": emulated}
+    found |= {"courses": rows, "ratio": ratio, "ratio_as_late": ways["emulated_m"] / ways["as_late_m"]}
+    print(json.dumps(found, indent=2))
 
 
 def gap(options: argparse.Namespace) -> None:
@@ -244,7 +244,7 @@ def main() -> None:
     parser.add_argument("--port", choices=("memory", "pty"), default="memory")
     parser.add_argument("--clamps", type=float, nargs=2, default=OPEN, metavar=("RAD_S", "RAD_S2"))
     parser.add_argument("--lost", type=float, default=0.0, help="probability of a lost packet on the bus (0)")
-    parser.add_argument("--late", action="store_true", help="servos act late, and everything told has noise")
+    parser.add_argument("--late", action="store_true", help="servos act late, and all readings have noise")
     parser.add_argument("--plant", help="robot behind the servos, module:NAME (default: this project's physics)")
     parser.add_argument("--out", type=Path, default=Path("runs/gap"), help="gap: folder for logs and robot")
     options = parser.parse_args()

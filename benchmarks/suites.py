@@ -56,7 +56,6 @@ FIRST = ("demo", "resilience")
 RESAMPLES = 2_000
 """Bootstrap resamples of the page, which is worked out anew from the rows by every build of the site."""
 
-
 LEARNED = load_yaml(Path(__file__).with_name("learned_rows.yaml"))
 """Recipes of trainings, and the recipes of each suite's rows."""
 FOLDED = "folded_share"
@@ -71,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = OptionParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], metavar="SUITE", help="play this suite (repeatable)")
     parser.add_argument("--policy", action="append", default=[], metavar="NAME=PATH", help="run folder or policy file")
-    parser.add_argument("--train", type=int, metavar="SEEDS", help="train so many seeds of each suite's recipes first")
+    parser.add_argument("--train", type=int, metavar="SEEDS", help="seeds of each suite's recipes to train first")
     parser.add_argument("--oracle", type=int, metavar="N", help="play oracles in the first N scenarios of each suite")
     args = parser.parse_args(argv)
     names = suite_names()
@@ -119,7 +118,7 @@ def play_oracles(config: BenchmarkConfig, n_scenarios: int) -> dict[str, list[fl
 def kept_rows(path: Path, scenarios: Scenarios, played: Collection[str]) -> tuple[list[Episodes], dict[str, list[str]]]:
     """Return the learned policies in ``path`` that did not play, and the names of their trainings.
 
-    None where they played other scenarios.
+    Nothing where they played other scenarios.
     """
     if not path.exists():
         return [], {}
@@ -275,11 +274,11 @@ def section(path: Path) -> str:
     key = score_key(about["score"])
     ranked = sorted(found["policies"].items(), key=lambda item: -(item[1][key] or 0.0))
     seeds = results[0].columns["seed"]
-    told = f"{results[0].shape[1]} scenarios of {about['env_id']} from seed {seeds[0]} on, {about['scenarios'][:12]}."
+    played = f"{results[0].shape[1]} scenarios of {about['env_id']} from seed {seeds[0]} on, {about['scenarios'][:12]}."
     score = "progress [m]" if key in ("success", "mean") else key.replace("_", " ")
     shown = "mean" if key == "success" else key
     parts = [
-        told,
+        played,
         table(
             ("policy", score, *HEADS),
             [(called.get(name, name), *cells(policy, shown, folded[name])) for name, policy in ranked],
@@ -319,8 +318,8 @@ def regrets(path: Path, about: Mapping[str, Any], results: Sequence[Episodes], r
         shown = [f"{share:.1%} {show_bounds(ends, '.1%')}" for share, ends in regrets]
         lines.append((name, group_text(float(scores.mean()), score_key(about["score"])), *shown))
     means = ", ".join(f"`{name}` {group_text(np.mean(of), score_key(about['score']))}" for name, of in played.items())
-    told = f"Regret to oracles, planners that see the truth, in the first {n} scenarios, where they score: {means}."
-    return [told, table(("policy", "score", *(f"regret to {name}" for name in played)), lines)]
+    head = f"Regret to oracles, planners that see the truth, in the first {n} scenarios, where they score: {means}."
+    return [head, table(("policy", "score", *(f"regret to {name}" for name in played)), lines)]
 
 
 def group_text(mean: float, key: str) -> str:

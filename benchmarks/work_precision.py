@@ -1,6 +1,6 @@
-"""What a simulated second costs at a given error, ours beside MuJoCo, each at its best step; everything in one run.
+"""What a simulated second costs at a given error, ours and MuJoCo's, each at its best step; everything in one run.
 
-    python benchmarks/work_precision.py [--json FILE] [--picture FILE] [--links N ...]
+    python benchmarks/work_precision.py [--picture FILE] [--links N ...]
 
 ``resilient_servo`` with 10, 28 and 64 links crawls for 6 s with a new servo reference every 0.2 s, bare and among 20
 pegs. The gaits: "gentle" (30 degrees, 60 deg/s), and "fast" (34 degrees, 100 deg/s: each new reference takes the servos
@@ -19,7 +19,6 @@ method is done at the second step in turn within the smallest error. Half an hou
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -233,15 +232,12 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the diagram")
     parser.add_argument("--links", type=int, nargs="+", default=(10, 28, 64), metavar="N", help="cases to measure")
     args = parser.parse_args()
     Scene(CASES[0]).run_ours(20, precision="float32")  # compiles; the converged runs do the same in float64
     rows = [row for case in CASES if case.links in args.links for row in measure_case(case)]
     print(table(rows))
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
     if args.picture:
         draw(rows, args.picture)
     return 0

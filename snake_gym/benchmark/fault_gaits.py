@@ -1,10 +1,10 @@
 """Oracle that knows the faults: it changes to the gait that was tuned for them, and undoes what can be undone.
 
 An offset, or a horn that has slipped, moves a joint away from its reference. The oracle sends it as far to the other
-side, and its gaits see the true angle. A joint without power costs the more the nearer it
-is to the middle, where no one gait does well with and without it: there is a gait for each distance [joints] of the
-innermost free or weak joint from the middle one, and one for all else. All gaits go on in step, each with its own
-state; the one in turn is sent, and the others learn what was.
+side, and its gaits see the true angle. A joint without power costs the more the nearer it is to the middle, where no
+one gait does well with and without it: there is a gait for each distance [joints] of the innermost free or weak joint
+from the middle one, and one for all else. All gaits go on in step, each with its own state; the one in turn is sent,
+and the others learn what was.
 """
 
 from __future__ import annotations

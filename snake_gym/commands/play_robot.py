@@ -58,7 +58,8 @@ def main(argv: list[str] | None = None) -> int:
         prepare_file(options.screenshot, "--screenshot")
     own = vars(options)
     own["time_limit_s"] = own["time_limit_s"] or LONGEST_S
-    if own["connection.pose.kind"] is options.config is None and own["connection.port"] not in (None, *EMULATED):
+    no_pose_given = own["connection.pose.kind"] is None and options.config is None
+    if no_pose_given and own["connection.port"] not in (None, *EMULATED):
         own["connection.pose.kind"] = "dead_reckoning"  # enough to draw it; gaits are steered relative to the robot
     config = read_settings(options)
     plan, gaits = plan_driving(config, options.gait)

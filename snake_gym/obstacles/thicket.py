@@ -156,7 +156,7 @@ class ThicketMaker:
     """
 
     def __init__(self, config: ThicketConfig, robot: RobotExtent, n_links: int, end_m: float) -> None:
-        self.config, self.end_m = config, end_m
+        self.end_m = end_m
         d, width = config.difficulty, robot.radius_m
         self.radius_m = or_default(config.radius_m, robot.length_m)
         peg = or_default(config.obstacle_radius_m, 2.0 * width)

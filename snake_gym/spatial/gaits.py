@@ -254,11 +254,7 @@ class Multimodal(Gait):
         return state
 
     def set_gait(
-        self,
-        state: ControllerState,
-        mask: NDArray[np.bool_],
-        gait: Mode | GaitMode,
-        pace: FloatArray | float = 1.0,
+        self, state: ControllerState, mask: NDArray[np.bool_], gait: Mode | GaitMode, pace: FloatArray | float = 1.0
     ) -> None:
         """Go over to a gait in the worlds of ``mask`` (W,), from whatever they are doing.
 

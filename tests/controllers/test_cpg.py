@@ -22,9 +22,9 @@ def run(controller: Cpg, state: ControllerState, time_s: float, dt_s: float = DT
     return np.array([controller.command(*world, state, dt_s) for _ in range(round(time_s / dt_s))])
 
 
-def disturb(state: ControllerState, seed: int = 3) -> None:
+def disturb(state: ControllerState) -> None:
     """Put the oscillators anywhere."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(3)
     for name in ("u", "v"):
         state[name][:] = rng.normal(0.0, 0.4, state[name].shape)
 

@@ -26,7 +26,7 @@ def random_world(n_worlds: int, seed: int = 0) -> tuple[Measurement, Goal]:
     return measurement, Goal(rng.normal(0.0, 2.0, (n_worlds, 2)), np.ones(n_worlds, dtype=bool))
 
 
-def straight_world(n_worlds: int, head_angle: float = 0.0, active: bool = True) -> tuple[Measurement, Goal]:
+def straight_world(n_worlds: int, head_angle: float = 0.0) -> tuple[Measurement, Goal]:
     """Straight robots at the origin, their target far away along x."""
     measurement = Measurement(
         joint_angle=np.zeros((n_worlds, N_JOINTS)),
@@ -35,7 +35,7 @@ def straight_world(n_worlds: int, head_angle: float = 0.0, active: bool = True) 
         head_angle=np.full(n_worlds, head_angle),
         pose_valid=np.ones(n_worlds, dtype=bool),
     )
-    return measurement, Goal(np.tile([1e6, 0.0], (n_worlds, 1)), np.full(n_worlds, active))
+    return measurement, Goal(np.tile([1e6, 0.0], (n_worlds, 1)), np.ones(n_worlds, bool))
 
 
 def take_world(measurement: Measurement, goal: Goal, world: int) -> tuple[Measurement, Goal]:

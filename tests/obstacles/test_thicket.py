@@ -35,11 +35,11 @@ def cross(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]
     return np.asarray(a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0])
 
 
-def dense(line: NDArray[np.float64], step_m: float = 1e-3) -> NDArray[np.float64]:
-    """Points at most ``step_m`` apart on a polyline."""
+def dense(line: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points at most 1 mm apart on a polyline."""
     pieces = []
     for a, b in itertools.pairwise(line):
-        n = max(int(np.ceil(np.hypot(*(b - a)) / step_m)), 1)
+        n = max(int(np.ceil(np.hypot(*(b - a)) / 1e-3)), 1)
         pieces.append(a + np.linspace(0.0, 1.0, n + 1)[:, None] * (b - a))
     return np.concatenate(pieces)
 

@@ -40,16 +40,10 @@ class Collision:
     With ``depth_m`` > 0 not from a peg but from the end of a wall that goes down from there as far as that.
     """
 
-    def __init__(
-        self,
-        hit: tuple[int, ...],
-        gap_m: float = 1e-9,
-        seed: int = 0,
-        held: tuple[int, ...] = (),
-        depth_m: float = 0.0,
-    ) -> None:
+    def __init__(self, hit: tuple[int, ...], held: tuple[int, ...] = (), depth_m: float = 0.0) -> None:
+        gap_m = 1e-9
         self.spec = without_ground(N_LINKS, "rigid")
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         self.theta = rng.normal(0.0, 0.4, N_LINKS)
         rate = rng.normal(0.0, 1.0, N_LINKS)
         for joint in held:

@@ -31,14 +31,14 @@ def make_spec(model: ContactModel, **changes: Any) -> RobotSpec:
     return replace(spec, **changes)
 
 
-def clutter(seed: int, span: float = 0.45) -> FloatArray:
+def clutter(seed: int) -> FloatArray:
     """Pegs, capsules and the corners of a wall around the line y = 0, as features (F, 6)."""
     rng = np.random.default_rng(seed)
-    x = np.linspace(-span, span, 7)
+    x = np.linspace(-0.45, 0.45, 7)
     side = rng.choice([-1.0, 1.0], x.size)
     pegs = discs(*zip(x, side * rng.uniform(0.07, 0.1, x.size), np.full(x.size, 0.03), strict=True))
     turn = rng.uniform(0.0, 2.0 * math.pi, 3)
-    place = np.stack([rng.uniform(-span, span, 3), rng.choice([-0.25, 0.25], 3)], axis=1)
+    place = np.stack([rng.uniform(-0.45, 0.45, 3), rng.choice([-0.25, 0.25], 3)], axis=1)
     walls = np.column_stack([place, np.cos(turn), np.sin(turn), np.full(3, 0.12), [0.0, 0.01, 0.0]])
     return np.vstack([pegs, walls])
 

@@ -44,8 +44,8 @@ def recording(name: str = "sjc", kind: str = "classical", speed: float = 0.3) ->
     return Recording(name, kind, SPEC, 7, 0.1, targets, time_s, wave, head, head, target, head[:, 0], faults)
 
 
-def scene(label: str = "joint 4 locked") -> Scene:
-    return Scene(label, (recording("ppo", "learned", 0.5), recording()))
+def scene() -> Scene:
+    return Scene("joint 4 locked", (recording("ppo", "learned", 0.5), recording()))
 
 
 class Page(HTMLParser):

@@ -27,8 +27,8 @@ def references(n_worlds: int, step: int) -> FloatArray:
     return 0.5 * np.cos(phase) * np.where(np.arange(SPEC.n_joints) % 2, 1.0, 0.3)
 
 
-def placed(n_worlds: int, n_threads: int = 1, ground: GroundSpec | None = None, turn: float = 0.5) -> SpatialRobot:
-    robot = SpatialRobot(SPEC, n_worlds, n_threads, ground)
+def placed(n_worlds: int, ground: GroundSpec | None = None, turn: float = 0.5) -> SpatialRobot:
+    robot = SpatialRobot(SPEC, n_worlds, 1, ground)
     robot.set_shape(np.zeros((n_worlds, SPEC.n_joints)), np.arange(n_worlds) * turn, np.zeros((n_worlds, 2)))
     return robot
 

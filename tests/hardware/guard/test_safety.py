@@ -16,8 +16,8 @@ LIMITS = SafetyLimits(max_speed_rad_s=2.0, max_acceleration_rad_s2=20.0)
 DT = 0.02
 
 
-def gate(limits: SafetyLimits = LIMITS, n: int = 3) -> CommandGate:
-    return CommandGate(np.full(n, -1.0), np.full(n, 1.0), limits, np.zeros(n))
+def gate(limits: SafetyLimits = LIMITS) -> CommandGate:
+    return CommandGate(np.full(3, -1.0), np.full(3, 1.0), limits, np.zeros(3))
 
 
 def health(n: int = 3, **changes: object) -> ServoHealth:

@@ -26,8 +26,8 @@ PLACES = [((0.1, -0.3), -2.0), ((0.7, 0.25), 0.6)]
 MAX_M, MAX_RAD = 0.005, math.radians(1.0)
 
 
-def configured(lens: Lens, head: HeadTag = HEAD) -> CameraConfig:
-    return CameraConfig(FLOOR, head, matrix=lens.matrix, distortion=(lens.k1, lens.k2, 0.0, 0.0, 0.0))
+def configured(lens: Lens) -> CameraConfig:
+    return CameraConfig(FLOOR, HEAD, matrix=lens.matrix, distortion=(lens.k1, lens.k2, 0.0, 0.0, 0.0))
 
 
 def errors(config: CameraConfig, picture: np.ndarray, xy: tuple[float, float], angle: float) -> tuple[float, float]:
