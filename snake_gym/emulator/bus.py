@@ -35,7 +35,7 @@ from snake_gym.robot.spec import FloatArray
 
 LONGEST_BACKLOG_S = 0.05
 """Longest time that the robot may lag behind the clock [s]."""
-_CATCH_UP_S = 0.005
+_CATCH_UP_S = 0.001
 """Real time spent on catching up before the host is heard again [s]."""
 
 

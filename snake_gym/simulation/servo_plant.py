@@ -31,6 +31,8 @@ _TOUCH_M = 5e-4
 """Overlap of two links from which they block each other [m]."""
 _APART_RAD = 0.01
 """Way that joints are thought to go on, to see whether links come apart."""
+_LOOK_S = 0.01
+"""Time between two looks whether links come apart: looks take long [s]."""
 
 
 def self_overlap(spec: RobotSpec, link_angle: FloatArray) -> tuple[float, int, int]:
@@ -40,30 +42,22 @@ def self_overlap(spec: RobotSpec, link_angle: FloatArray) -> tuple[float, int, i
     straight are left out. In NumPy: to load a kernel at the first touch would silence the servos for half a second.
     """
     half, radius = spec.links("link_half_length_m"), spec.links("link_radius_m")
-    way = half[:, None] * np.stack([np.cos(link_angle), np.sin(link_angle)], axis=1)
-    end = np.cumsum(2.0 * way, axis=0)
-    begin, length = end - 2.0 * way, np.cumsum(2.0 * half)
-    a, b = np.triu_indices(spec.n_links, 2)
-    both = radius[a] + radius[b]
-    counts = length[b - 1] - length[a] >= both
-    a, b, both = a[counts], b[counts], both[counts]
-    if a.size == 0:
-        return -math.inf, 0, 0
-
-    def apart(point: FloatArray, i: NDArray[np.intp]) -> FloatArray:
-        along = end[i] - begin[i]
-        share = np.clip(((point - begin[i]) * along).sum(axis=1) / (along * along).sum(axis=1), 0.0, 1.0)
-        return np.asarray(np.hypot(*(point - begin[i] - share[:, None] * along).T))
-
-    def side(i: NDArray[np.intp], point: FloatArray) -> FloatArray:
-        along, off = end[i] - begin[i], point - begin[i]
-        return along[:, 0] * off[:, 1] - along[:, 1] * off[:, 0]
-
-    distance = np.min([apart(end[b], a), apart(begin[b], a), apart(end[a], b), apart(begin[a], b)], axis=0)
-    crosses = (side(a, begin[b]) * side(a, end[b]) < 0.0) & (side(b, begin[a]) * side(b, end[a]) < 0.0)
-    depth = both - np.where(crosses, 0.0, distance)
-    deepest = int(np.argmax(depth))
-    return float(depth[deepest]), int(a[deepest]), int(b[deepest])
+    way = 2.0 * half[:, None] * np.stack([np.cos(link_angle), np.sin(link_angle)], axis=1)
+    end = np.cumsum(way, axis=0)
+    begin = end - way
+    along, length = (end - begin)[:, None], np.cumsum(2.0 * half)
+    both = radius[:, None] + radius
+    counts = np.triu(np.append(0.0, length[:-1]) - length[:, None] >= both, 2)
+    # Both ends of link b, seen from where link a begins: (2, a, b, 2).
+    off = np.stack([begin, end])[:, None] - begin[:, None]
+    share = np.clip((off * along).sum(axis=-1) / (along * along).sum(axis=-1), 0.0, 1.0)
+    apart = np.hypot(*np.moveaxis(off - share[..., None] * along, -1, 0)).min(axis=0)
+    side = along[..., 0] * off[..., 1] - along[..., 1] * off[..., 0]
+    on_both_sides = side[0] * side[1] < 0.0
+    depth = both - np.where(on_both_sides & on_both_sides.T, 0.0, np.minimum(apart, apart.T))
+    depth = np.where(counts, depth, -np.inf)
+    first, last = divmod(int(np.argmax(depth)), half.size)
+    return float(depth[first, last]), first, last
 
 
 class RobotPlant:
@@ -101,7 +95,7 @@ class RobotPlant:
         """False: links pass through each other, as they do in the simulated env."""
         self.blocked = np.zeros(spec.n_joints, dtype=bool)
         """(J,) True: joint between two links that touch each other."""
-        self._left_s = 0.0
+        self._left_s = self._unseen_s = 0.0
 
     def advance(
         self,
@@ -124,7 +118,10 @@ class RobotPlant:
         self._left_s += dt_s - n_steps * step_s
         if n_steps == 0:
             return
-        self._let_apart(target_rad, enabled)
+        self._unseen_s += n_steps * step_s
+        if self._unseen_s >= _LOOK_S - _SLACK:
+            self._unseen_s = 0.0
+            self._let_apart(target_rad, enabled)
         self._free = ~enabled
         held = np.where(self._jammed | self.blocked, LOCKED, HEALTHY)
         self.robot.faults.kind[0] = np.where(self._free, FREE, held)

@@ -57,7 +57,7 @@ def test_an_emulated_robot_is_calibrated_by_hand_with_what_it_says(tmp_path: Pat
     unmade = ["--set", f"connection.calibration={tmp_path / 'unmade.json'}"]
     with emulator(tmp_path / "bus", "--mounting", "3", "--pose-port", "0", *unmade) as robot:
         assert any("first time" in line for line in robot.said)
-        bus = open_bus(BusPort(robot.port))
+        bus = open_bus(BusPort(robot.port, latency_s=0.025))
         try:
             bus.interrupted = lambda: None  # type: ignore[attr-defined]
             found = calibrate(bus, [1, 2], Neighbour(robot))  # type: ignore[arg-type]

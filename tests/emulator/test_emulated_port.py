@@ -8,20 +8,15 @@ from pathlib import Path
 import pytest
 
 from snake_gym.config import ConfigError
-from snake_gym.emulator.bus import FirstOrderPlant
+from snake_gym.emulator.bus import LONGEST_BACKLOG_S, EmulatedBus, EmulatedServo, FirstOrderPlant
 from snake_gym.emulator.port import EmulatedPort
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.line import LEAST_WAIT_S
+from snake_gym.hardware.bus.protocol import read
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import SerialTransport
 from snake_gym.robot.spec import FloatArray
 from tests.hardware.rig import serve
-
-IDS = list(range(1, 14))
-BLOCK = ("present_position", "present_current")
-
-
-def open_driver(port: EmulatedPort) -> ServoBus:
-    """Tests run next to other work: an answer may take its time."""
-    return ServoBus(SerialTransport(port.port, 1_000_000), latency_s=0.05)
 
 
 def test_a_link_that_is_taken_is_left_alone(tmp_path: Path) -> None:
@@ -41,8 +36,26 @@ def test_servos_answer_on_a_computer_that_is_too_slow_for_their_robot() -> None:
             super().advance(dt_s, *commands)
 
     with serve([1], HeavyRobot(1)) as port:
-        driver = open_driver(port)
+        driver = ServoBus(SerialTransport(port.port, 1_000_000), latency_s=0.05)  # the machine may be busy
         time.sleep(1.0)  # a robot that catches up with everything is a second late by now, and never again in time
         answers = [driver.ping(1) for _ in range(10)]
         driver.close()
     assert any(answers), "on a busy machine one may be late"
+
+
+def test_a_robot_that_catches_up_does_not_make_its_servos_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    class SlowRobot(FirstOrderPlant):
+        now_s = 0.0
+
+        def advance(self, dt_s: float, *commands: FloatArray) -> None:
+            self.now_s += 0.4 * dt_s
+            super().advance(dt_s, *commands)
+
+    robot, clock = SlowRobot(1), MonotonicClock()
+    monkeypatch.setattr(clock, "now", lambda: robot.now_s)
+    bus = EmulatedBus([EmulatedServo(1)], robot, clock)
+    robot.now_s = LONGEST_BACKLOG_S
+    bus.receive(read(1, 0, 1))
+    while not bus.poll():
+        robot.now_s += 1e-4
+    assert robot.now_s - LONGEST_BACKLOG_S < LEAST_WAIT_S, "a driver waits no longer"

@@ -28,8 +28,6 @@ from snake_gym.hardware.robot.run_config import RunConfig
 
 _PATIENCE_S = 0.025
 """Wait for answers of scans and wiggles [s], longer than that of a control loop."""
-
-
 CAREFUL = {"safety": {"torque_limit": 0.5, "max_speed_rad_s": 3.0}}
 """Settings of a device without ``--config``, below all others."""
 
@@ -78,7 +76,7 @@ def open_bus(port: BusPort, retries: int = 2) -> Bus:
             f"--port is {port.device!r}; expected a serial device (of an emulated robot: see {PROGRAM} emulate)"
         )
     try:
-        return port._replace(latency_s=port.latency_s or _PATIENCE_S).open(retries)
+        return port.open(retries)
     except PortGone as error:
         raise ConfigError(f"--port: {error}") from None
 
@@ -95,7 +93,7 @@ def bus_port(options: argparse.Namespace) -> BusPort:
     family = find_family(options.family)
     baud = family.baud_rates[0] if options.baud is None else options.baud
     choose(str(baud), map(str, family.baud_rates), "--baud")
-    return BusPort(options.port, baud, family)
+    return BusPort(options.port, baud, family, _PATIENCE_S)
 
 
 def add_motion(parser: argparse.ArgumentParser) -> None:
@@ -185,8 +183,7 @@ def ending_by_signal() -> Iterator[None]:
 def guarded_bus(options: argparse.Namespace, what: str) -> Iterator[tuple[GuardedBus, KeyWatch]]:
     """Open the servos of --ids behind a guard, for the command ``what``, which moves them, until a signal comes; keys
     stop it. Raises ConfigError: the port cannot be opened, or the stop of --latch is tripped or cannot be."""
-    port, stop = bus_port(options), EmergencyStop(None if options.latch is None else Path(options.latch))
-    port = port._replace(latency_s=port.latency_s or _PATIENCE_S)
+    port, stop = bus_port(options), EmergencyStop(options.latch)
     with (
         ending_by_signal(),
         GuardedBus(port, options.ids, stop, what, options.heartbeat) as bus,

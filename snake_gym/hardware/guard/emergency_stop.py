@@ -61,7 +61,7 @@ def read_lock(path: Path) -> PortLock | None:
 class EmergencyStop:
     """Stop that stays tripped while its file exists (None: the one that robots of this user obey)."""
 
-    def __init__(self, latch: Path | None = None) -> None:
+    def __init__(self, latch: Path | str | None = None) -> None:
         self.latch = FOLDER / "estop" if latch is None else Path(latch)
         self._unwritten = ""
         """Reason for the stop, if the latch could not be written."""

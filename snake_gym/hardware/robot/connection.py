@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import field
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import Field
@@ -126,7 +125,7 @@ class ConnectionConfig(Settings):
 
     def stop(self) -> EmergencyStop:
         """Return the emergency stop that the robot obeys."""
-        return EmergencyStop(None if self.latch is None else Path(self.latch))
+        return EmergencyStop(self.latch)
 
 
 class Connected(NamedTuple):
