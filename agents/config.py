@@ -81,8 +81,9 @@ class TrainConfig(Settings):
     """Settings of the env; see ``snake_gym.tasks.task``."""
     algorithm: dict[str, Any] = field(default_factory=lambda: {"name": "PPO"})
     """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}; PPO has
-    two more: ``mirror``, the mirrored share of each minibatch, and ``bfloat16``: updates multiply matrices with
-    less precision where the processor has instructions for that."""
+    three more: ``mirror``, the mirrored share of each minibatch; ``bfloat16``: updates multiply matrices with
+    less precision where the processor has instructions for that; ``overlap``: update while the next rollout is
+    collected."""
     n_envs: Annotated[int, Field(ge=1, le=MAX_WORLDS)] = 256
     """Number of worlds simulated at once."""
     stagger: bool = False

@@ -1,5 +1,9 @@
 """PPO of Stable-Baselines3 with a faster update, mirrored data and gradients clipped apart for actor and critic.
 
+With ``overlap`` the update by one rollout runs while the next one is collected, on another core, with the policy before
+that update: data are one update older than in plain PPO, and their log-probabilities are those of the policy that
+acted. Which weights act is settled between rollouts, so that a run gives the same numbers at any speed of the two.
+
 What an update computes is that of Schulman et al., "Proximal Policy Optimization Algorithms" (arXiv:1707.06347), eq. 7
 and 9, in the form of SB3's ``PPO.train``, to rounding: the gradients of the loss by the networks' outputs are written
 out, minibatches are gathered from one table, and only ``target_kl`` reads anything back before the update ends.
@@ -11,9 +15,12 @@ how.
 
 from __future__ import annotations
 
+import copy
 import math
 import typing
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +46,16 @@ class Terms(NamedTuple):
     entropy: torch.Tensor
 
 
+class Update(NamedTuple):
+    """What an update by one rollout is made of, taken before the next rollout is collected."""
+
+    table: torch.Tensor
+    """Rows of observation, action, log-probability, advantage, return and value."""
+    clip: float
+    clip_vf: float | None
+    explained_variance: float
+
+
 def multiplies_bfloat16(device: torch.device) -> bool:
     """Return whether matrices in bfloat16 are faster; a processor without instructions for them is ten times slower."""
     return device.type != "cpu" or any(on for name, on in torch.cpu.get_capabilities().items() if "bf16" in name)
@@ -50,7 +67,8 @@ class PPO(stable_baselines3.PPO):
     ``max_grad_norm``: one bound of the gradient, or bounds of its parts {actor, critic}. ``mirror``: share of each
     minibatch that is mirrored, by ``reflection``. ``bfloat16``: the update multiplies matrices with eight bits of
     mantissa where the processor can (``multiplies_bfloat16``); weights, losses and what the policy does in the env stay
-    in float32. A policy with state-dependent exploration is updated by SB3's code.
+    in float32. ``overlap``: update while the next rollout is collected. A policy with state-dependent exploration is
+    updated by SB3's code.
     """
 
     reflection: Reflection | None = None
@@ -62,60 +80,104 @@ class PPO(stable_baselines3.PPO):
         max_grad_norm: float | Mapping[str, float] = 0.5,
         mirror: float = 0.0,
         bfloat16: bool = False,
+        overlap: bool = False,
         policy_kwargs: dict[str, Any] | None = None,
         **settings: Any,
     ) -> None:
-        self.mirror, self.bfloat16 = mirror, bfloat16
+        self.mirror, self.bfloat16, self.overlap = mirror, bfloat16, overlap
         norm: Any = dict(max_grad_norm) if isinstance(max_grad_norm, Mapping) else max_grad_norm
         settings["max_grad_norm"], settings["policy_kwargs"] = norm, {"optimizer_kwargs": dict(_ADAM)}
         settings["policy_kwargs"] |= policy_kwargs or {}
         super().__init__(*args, **settings)
-        asked = {"mirror": mirror > 0.0, "max_grad_norm {actor, critic}": isinstance(norm, dict), "bfloat16": bfloat16}
+        asked = {
+            "mirror": mirror > 0.0, "max_grad_norm {actor, critic}": isinstance(norm, dict), "bfloat16": bfloat16,
+            "overlap": overlap,
+        }  # fmt: skip
         if self.use_sde and any(asked.values()):
             which = next(name for name in asked if asked[name])
             raise ValueError(f"{which} needs noise that does not depend on the state; expected use_sde false")
         self._casts = bfloat16 and multiplies_bfloat16(self.device)
 
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        self.learner = copy.deepcopy(self.policy) if self.overlap else self.policy
+        """What updates change: the policy itself, or with ``overlap`` the one that acts from the next rollout on."""
+        self._running: tuple[Future[list[list[Terms]]], Update] | None = None
+        """The update that runs while a rollout is collected."""
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        names, variables = super()._get_torch_save_params()
+        return ["policy", "learner", "learner.optimizer"] if self.overlap else names, variables
+
+    def get_parameters(self) -> dict[str, dict[str, Any]]:
+        """Return the parameters once no update runs."""
+        self._finish()
+        return super().get_parameters()
+
     def train(self) -> None:
-        """Update the policy by the rollout in the buffer."""
+        """Update the policy by the rollout in the buffer, or begin to."""
         if self.use_sde:
             super().train()
             return
-        policy = self.policy
-        policy.set_training_mode(True)
-        self._update_learning_rate(policy.optimizer)
-        progress = self._current_progress_remaining
+        self._finish()
+        update = self._begin()
+        if self.overlap and self.num_timesteps < self._total_timesteps:
+            self._running = _worker(torch.get_num_threads()).submit(self._improve, update), update
+        else:
+            self._record(self._improve(update), update)
+        if self.overlap and self._running is None:
+            self.policy.load_state_dict(self.learner.state_dict())
+
+    def _begin(self) -> Update:
+        """Return the update by the rollout in the buffer; the policy acts as the last update left it."""
+        if self.overlap:
+            self.policy.load_state_dict(self.learner.state_dict())
+        self.learner.set_training_mode(True)
+        self._update_learning_rate(self.learner.optimizer)
+        progress, buffer = self._current_progress_remaining, self.rollout_buffer
         clip = float(self.clip_range(progress))  # type: ignore[operator]
         clip_vf = None if self.clip_range_vf is None else float(self.clip_range_vf(progress))  # type: ignore[operator]
-        table, n_rows = self._tabulate(), self.rollout_buffer.buffer_size * self.n_envs
-        found: list[Terms] = []
-        of_epoch: list[torch.Tensor] = []
-        stopped = False
+        explained = explained_variance(buffer.values.flatten(), buffer.returns.flatten())
+        return Update(self._tabulate(), clip, clip_vf, float(explained))
+
+    def _finish(self) -> None:
+        """Wait for the update that runs, if one does, and log it."""
+        if self._running is not None:
+            found, update = self._running
+            self._running = None
+            self._record(found.result(), update)
+
+    def _improve(self, update: Update) -> list[list[Terms]]:
+        """Change the learner's weights; return what each epoch found."""
+        found: list[list[Terms]] = []
+        n_rows = len(update.table)
         for _ in range(self.n_epochs):
-            of_epoch = []
+            found.append([])
             order = np.random.permutation(n_rows)  # noqa: NPY002  # as SB3 draws it
             for first in range(0, n_rows, self.batch_size):
                 rows = order[first : first + self.batch_size]
-                rows[: round(self.mirror * rows.size)] += n_rows  # their mirrored twins
-                policy.optimizer.zero_grad()
-                terms = self.backward(table[torch.from_numpy(rows).to(self.device)], clip, clip_vf)
-                found.append(terms)
-                of_epoch.append(terms.kl)
-                stopped = self.target_kl is not None and float(terms.kl) > 1.5 * self.target_kl
-                if stopped:
-                    break
+                batch = update.table[torch.from_numpy(rows).to(self.device)]
+                self._mirror(batch[: round(self.mirror * rows.size)])
+                self.learner.optimizer.zero_grad()
+                terms = self.backward(batch, update.clip, update.clip_vf)
+                found[-1].append(terms)
+                if self.target_kl is not None and float(terms.kl) > 1.5 * self.target_kl:
+                    self._n_updates += 1
+                    return found
                 self.clip_gradients()
-                policy.optimizer.step()
+                self.learner.optimizer.step()
             self._n_updates += 1
-            if stopped:
-                break
-        self._record(found, of_epoch, clip, clip_vf)
+        return found
+
+    def _mirror(self, rows: torch.Tensor) -> None:
+        """Mirror observations and actions in ``rows`` of the table."""
+        if len(rows):
+            assert self.reflection is not None, "mirror needs a reflection"
+            source, sign = (torch.from_numpy(values).to(self.device) for values in self.reflection)
+            rows[:, : len(source)] = rows[:, source] * sign
 
     def _tabulate(self) -> torch.Tensor:
-        """Return the rollout as rows of observation, action, log-probability, advantage, return and value.
-
-        With a mirror, the mirrored rows follow.
-        """
+        """Return the rollout as rows of observation, action, log-probability, advantage, return and value."""
         buffer: Any = self.rollout_buffer
         seen = buffer.observations
         parts = list(seen.values()) if isinstance(seen, dict) else [seen]
@@ -124,17 +186,11 @@ class PPO(stable_baselines3.PPO):
             values[..., None] for values in (buffer.log_probs, buffer.advantages, buffer.returns, buffer.values)
         ]
         flat = [buffer.swap_and_flatten(values.reshape(*values.shape[:2], -1)) for values in columns]
-        table = np.concatenate(flat, axis=1, dtype=np.float32)
-        if self.mirror > 0.0:
-            assert self.reflection is not None, "mirror needs a reflection"
-            mirrored, n_mirrored = table.copy(), self.reflection.source.size
-            mirrored[:, :n_mirrored] = self.reflection(table[:, :n_mirrored])
-            table = np.concatenate([table, mirrored])
-        return torch.from_numpy(table).to(self.device)
+        return torch.from_numpy(np.concatenate(flat, axis=1, dtype=np.float32)).to(self.device)
 
     def backward(self, batch: torch.Tensor, clip: float, clip_vf: float | None) -> Terms:
         """Give the policy's parameters the gradient of the loss over the rows ``batch``; it was zero before."""
-        policy: Any = self.policy
+        policy: Any = self.learner
         actor, critic, n_actions = policy.mlp_extractor.policy_net, policy.mlp_extractor.value_net, self._n_actions
         n_actor, n_critic = (f.features_dim for f in (policy.pi_features_extractor, policy.vf_features_extractor))
         count = len(batch)
@@ -189,25 +245,33 @@ class PPO(stable_baselines3.PPO):
 
     def _parts(self) -> dict[str, list[torch.nn.Parameter]]:
         """Return the parameters of actor and critic."""
-        policy: Any = self.policy
+        policy: Any = self.learner
         critic = [*policy.mlp_extractor.value_net.parameters(), *policy.value_net.parameters()]
         actor = [*policy.mlp_extractor.policy_net.parameters(), *policy.action_net.parameters()]
         return {ACTOR: [policy.log_std, *actor], CRITIC: critic}
 
-    def _record(self, found: list[Terms], of_epoch: list[torch.Tensor], clip: float, clip_vf: float | None) -> None:
+    def _record(self, epochs: list[list[Terms]], update: Update) -> None:
         """Log what SB3 logs; the divergence is that of the last epoch, the loss that of the last minibatch."""
+        found = [terms for epoch in epochs for terms in epoch]
         means = Terms(*torch.stack([torch.stack(list(terms)) for terms in found]).mean(0))
-        last, buffer, policy = found[-1], self.rollout_buffer, typing.cast(Any, self.policy)
+        last, policy = found[-1], typing.cast(Any, self.learner)
         logged = {
             "entropy_loss": -float(means.entropy), "policy_gradient_loss": float(means.policy_loss),
             "value_loss": float(means.value_loss),
-            "approx_kl": float(torch.stack(of_epoch).mean()), "clip_fraction": float(means.clip_fraction),
+            "approx_kl": float(torch.stack([terms.kl for terms in epochs[-1]]).mean()),
+            "clip_fraction": float(means.clip_fraction),
             "loss": float(last.policy_loss - self.ent_coef * last.entropy + self.vf_coef * last.value_loss),
-            "explained_variance": explained_variance(buffer.values.flatten(), buffer.returns.flatten()),
-            "std": float(policy.log_std.detach().exp().mean()), "clip_range": clip,
+            "explained_variance": update.explained_variance,
+            "std": float(policy.log_std.detach().exp().mean()), "clip_range": update.clip,
         }  # fmt: skip
-        if clip_vf is not None:
-            logged["clip_range_vf"] = clip_vf
+        if update.clip_vf is not None:
+            logged["clip_range_vf"] = update.clip_vf
         for name, value in logged.items():
             self.logger.record(f"train/{name}", value)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+
+
+@cache
+def _worker(n_threads: int) -> ThreadPoolExecutor:
+    """Return the thread of updates, whose torch uses ``n_threads``."""
+    return ThreadPoolExecutor(1, "update", torch.set_num_threads, (n_threads,))
