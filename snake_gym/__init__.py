@@ -19,6 +19,7 @@ if not Path(__file__).with_name("agents").exists():  # a checkout, where it lies
 
 _LAZY = {
     "ConfigError": "snake_gym.config",
+    "FaultInjection": "snake_gym.spatial.fault_injection",
     "RobotSpec": "snake_gym.robot.spec",
     "load_robot": "snake_gym.robot.catalogue",
     "make_controller": "snake_gym.controllers",

@@ -229,15 +229,25 @@ class Encoders:
     ) -> tuple[FloatArray, FloatArray]:
         """Readings of encoders with their faults."""
         faults = EncoderFaultState(*(values[rows] for values in self.faults))
-        time = time_s[:, None] + SLACK_S
-        kind = np.where((time >= faults.onset_s) & (time < faults.end_s), faults.kind, HEALTHY)
-        angle = angle + np.where(kind == BIASED, faults.bias_rad, 0.0)
-        of_angle, of_rate = np.split(self.streams.normal(2 * angle.shape[1], rows), 2, axis=1)
-        angle = angle + np.where(kind == NOISY, faults.noise_rad * of_angle, 0.0)
-        rate = rate + np.where(kind == NOISY, faults.noise_rad_s * of_rate, 0.0)
-        dead = kind == DEAD
+        noise = self.streams.normal(2 * angle.shape[1], rows)
+        of_angle, of_rate, dead = encoder_errors(faults, time_s, noise)
+        angle, rate = angle + of_angle, rate + of_rate
         angle = np.where(dead & ~np.isnan(faults.last_rad), faults.last_rad, angle)
         return angle, np.where(dead, 0.0, rate)
+
+
+def encoder_errors(
+    faults: EncoderFaultState, time_s: FloatArray, noise: FloatArray
+) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    """Return what is added to angles [rad] and rates [rad/s], and which encoders are dead, (M, J) each, at times (M,).
+
+    ``noise`` (M, 2 J): standard normal numbers.
+    """
+    time, (of_angle, of_rate) = time_s[:, None] + SLACK_S, np.split(noise, 2, axis=1)
+    kind = np.where((time >= faults.onset_s) & (time < faults.end_s), faults.kind, HEALTHY)
+    noisy = np.where(kind == NOISY, faults.noise_rad * of_angle, 0.0)
+    of_angle = np.where(kind == BIASED, faults.bias_rad, noisy)
+    return of_angle, np.where(kind == NOISY, faults.noise_rad_s * of_rate, 0.0), kind == DEAD
 
 
 def measure(
