@@ -5,6 +5,7 @@ from setuptools import find_packages, setup
 setup(
     packages=[*find_packages(include=["snake_gym*"]), "snake_gym.agents", "snake_gym.configs"],
     package_dir={"snake_gym.agents": "agents", "snake_gym.configs": "configs"},
+    include_package_data=False,  # MANIFEST.in is of the sdist
     package_data={
         "snake_gym": ["py.typed"],
         "snake_gym.agents": ["pretrained/**/*"],

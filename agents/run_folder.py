@@ -217,10 +217,10 @@ def _as_tensors(state: Any) -> Any:
 
 def _take(stream: IO[str]) -> bool:
     """Lock a file and return True, or False if another process has locked it; Windows has no such locks."""
-    if sys.platform == "win32":
+    try:
+        import fcntl
+    except ImportError:
         return True
-    import fcntl
-
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

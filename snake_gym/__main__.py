@@ -16,6 +16,7 @@ import argparse
 import sys
 from importlib import import_module
 
+from snake_gym import __version__
 from snake_gym.config import OptionParser, choose, run_program
 
 COMMANDS = {
@@ -43,6 +44,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="snake-gym", description="Snake robots.", formatter_class=argparse.RawTextHelpFormatter,
         epilog="commands:\n" + "\n".join(f"  {name:13s} {what}" for name, (_, what) in COMMANDS.items()),
     )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"snake-gym {__version__}")
     parser.add_argument("command", help="see below; COMMAND --help lists its options")
     if not words or words[0].startswith("-"):
         parser.parse_args(words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,14 @@ settings.register_profile("explore", deadline=None, max_examples=1000)  # pytest
 settings.load_profile("repeatable")
 
 TESTS = Path(__file__).parent
+ROBOT = (
+    "agents/test_settings_schemas.py", "commands/test_play.py", "commands/test_play_robot.py", "emulator",
+    "extending/test_bus.py", "extending/test_pose_source.py", "extending/test_servo_family.py", "hardware",
+    "test_config.py",
+)  # fmt: skip
+"""Tests that import the robot's part, which needs Linux."""
+collect_ignore = [] if sys.platform == "linux" else [*ROBOT]
+ENDS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
 QUICK = (
     "benchmark/test_statistics", "controllers/test_controllers",
     "controllers/test_fault_aware", "controllers/test_fault_detection", "controllers/test_guidance",
@@ -38,7 +47,7 @@ QUICK = (
 @pytest.fixture(autouse=True)
 def _signals_mean_the_same_afterwards() -> Iterator[None]:
     """A program that a test runs in this process may ignore signals as it ends; processes of later tests would too."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.getsignal(number) for number in ENDS}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -29,6 +29,7 @@ from snake_gym.robot.measurement import Goal, Measurement
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the robot needs Linux")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,8 @@ def pages() -> list[Any]:
     for page in sorted((ROOT / "docs").rglob("*.md")):
         name = page.relative_to(ROOT / "docs").as_posix()
         if python_blocks(page) and name not in RUN_ELSEWHERE:
-            found.append(pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []))
+            marks = ([pytest.mark.slow] if name in SLOW else []) + ([ON_LINUX] if name == "hardware.md" else [])
+            found.append(pytest.param(name, marks=marks))
     return found
 
 
@@ -217,6 +219,7 @@ def help_of(program: str, command: str, *words: str) -> str:
     return out.getvalue()
 
 
+@ON_LINUX
 def test_commands_in_the_documentation_have_the_options_that_they_are_given() -> None:
     n_seen = 0
     for page, lines in commands().items():

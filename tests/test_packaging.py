@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
+import snake_gym
 from snake_gym.__main__ import COMMANDS, main
 from snake_gym.config import ConfigError
 from snake_gym.config.program import DISTRIBUTION
@@ -38,7 +41,7 @@ def test_the_lock_pins_every_dependency_within_its_bounds(group: str) -> None:
         return [int(part) for part in re.findall(r"\d+", version)]
 
     for requirement in EXTRAS[group] if group else PROJECT["project"]["dependencies"]:
-        name, _, least = requirement.partition(">=")
+        name, _, least = requirement.partition(";")[0].partition(">=")
         assert numbers(pins[canonical(name)]) >= numbers(least or "0"), requirement
 
 
@@ -58,6 +61,31 @@ def test_every_hint_installs_this_project_and_not_the_game_of_nearly_that_name()
         if path.suffix in (".py", ".md"):
             installed = re.findall(r"pip install [^`\n]*\b(snake[\w-]+)", path.read_text())
             assert set(installed) <= {DISTRIBUTION}, path
+
+
+def test_a_version_has_one_place_and_its_section_in_the_changelog(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"snake-gym {snake_gym.__version__}\n"
+    assert f"\n## {snake_gym.__version__}\n" in (ROOT / "CHANGELOG.md").read_text()
+    files = ("pyproject.toml", "setup.py", "CITATION.cff", "Dockerfile", "README.md")
+    assert [file for file in files if re.search(rf"\b{snake_gym.__version__}\b", (ROOT / file).read_text())] == []
+
+
+def test_style_is_checked_by_one_version_of_ruff() -> None:
+    (hooks,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert f"ruff=={hooks['rev'].removeprefix('v')}" in LOCK_LINES
+
+
+@pytest.mark.parametrize("policy", sorted((ROOT / "agents/pretrained").iterdir()), ids=lambda path: path.name)
+def test_the_front_matter_of_a_card_says_what_card_and_contract_say(policy: Path) -> None:
+    _, front, text = (policy / "README.md").read_text("utf-8").split("---\n", 2)
+    (model,) = yaml.safe_load(front)["model-index"]
+    (result,) = model["results"]
+    contract = json.loads((policy / "policy.json").read_text("utf-8"))
+    assert (model["name"], result["dataset"]["type"]) == (contract["name"], contract["env"]["id"])
+    (score,) = re.findall(r"^\| \*\*this policy\*\* \| \*\*([\d.]+)", text, re.MULTILINE)
+    assert result["metrics"][0]["value"] == float(score)
 
 
 def test_every_command_has_a_program_and_others_are_named() -> None:

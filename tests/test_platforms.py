@@ -67,17 +67,23 @@ assert not [name for name in sys.modules if name.startswith("snake_gym.hardware"
 
 
 @pytest.mark.slow
-def test_a_training_starts_and_leaves_a_checkpoint_without_what_only_unix_has(tmp_path: Path) -> None:
+def test_it_trains_evaluates_and_tunes_without_what_only_unix_has(tmp_path: Path) -> None:
     code = """
 from snake_gym.__main__ import main
 
+out = sys.argv[1]
 small = ["n_envs=16", "total_steps=256", "eval.episodes=4", "env.time_limit_s=4", "algorithm.n_steps=8"]
 small += ["algorithm.batch_size=64"]
-main(["train", "--config", "configs/train/ppo.yaml", "--run-dir", sys.argv[1], "--quiet", "--set", *small])
+main(["train", "--config", "configs/train/ppo.yaml", "--run-dir", f"{out}/run", "--quiet", "--set", *small])
+short = ["--set", "env.time_limit_s=2"]
+main(["evaluate", "--policy", f"mine={out}/run", "--episodes", "4", *short, "resamples=200", "--out", f"{out}/results"])
+tune = ["--controller", "sjc", "--robot", "resilient_servo", "--env", "configs/env/locked_joints.yaml", *short]
+main(["tune", *tune, "--budget", "1", "--population", "4", "--worlds", "8", "--out", f"{out}/sjc.yaml"])
 """
     pytest.importorskip("stable_baselines3")
-    run_elsewhere(code, str(tmp_path / "run"))
-    assert list((tmp_path / "run" / "checkpoints").glob("step_*/state.json"))
+    run_elsewhere(code, str(tmp_path))
+    assert list((tmp_path / "run" / "checkpoints").glob("step_*/state.pt"))
+    assert (tmp_path / "results" / "replay.html").is_file() and (tmp_path / "sjc.yaml").is_file()
 
 
 @pytest.mark.parametrize(

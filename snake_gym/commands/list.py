@@ -63,9 +63,9 @@ def list_robots() -> dict[str, str]:
 
 
 def list_policies() -> dict[str, str]:
-    """Return the shipped policies, with the second paragraph of their cards."""
+    """Return the shipped policies, with what their cards say below front matter and title."""
     cards = {name: (folder / "README.md").read_text("utf-8") for name, folder in shipped_policies().items()}
-    return {name: card.split("\n\n")[1] for name, card in cards.items()}
+    return {name: card.split("\n\n")[2] for name, card in cards.items()}
 
 
 LISTS: Mapping[str, Callable[[], dict[str, str]]] = {

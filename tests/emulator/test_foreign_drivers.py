@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import rustypot
 import scservo_sdk as scs
 import serial
 from feetech_cli import protocol
@@ -109,6 +108,7 @@ def test_sdk1_broadcast_ping_as_lerobot_does(sdk1: Any) -> None:
 
 
 def test_rustypot(port: str) -> None:
+    rustypot = pytest.importorskip("rustypot", reason="it has no wheel for Python 3.14")
     servos = rustypot.Sts3215PyController(serial_port=port, baudrate=1_000_000, timeout=PATIENCE_S)
     assert [servos.ping(i) for i in (1, 2, 5, 7)] == [True, True, True, False]
     servos.sync_write_torque_enable(IDS, [True] * 3)
