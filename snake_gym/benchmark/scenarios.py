@@ -48,6 +48,8 @@ class Variant(Settings):
     """Show it which joints are failed."""
     dither_rad: Share = 0.0
     """Standard deviation of white noise on its joint references [rad]."""
+    estimator: bool = False
+    """Find slips and offsets and undo them (``action.estimator``)."""
 
 
 class BenchmarkConfig(Settings):
@@ -78,6 +80,8 @@ class BenchmarkConfig(Settings):
     """Further rows, by name: {told: {controller: fault_aware, reveal: true}}."""
     action: dict[str, Any] | None = None
     """Action space of policies that do not say in which env they were trained; None: that of env_file."""
+    estimator: bool = False
+    """Find slips and offsets and undo them, for every entrant (``action.estimator``)."""
     resamples: PositiveCount = 10_000
     """Number of bootstrap resamples."""
     references: tuple[str, ...] = ()
@@ -117,11 +121,14 @@ class Scenarios:
     seed: int
     episodes: int
     env_id: str = DEFAULT_ENV
+    estimator: bool = False
 
     def make_env(self, entrant: Entrant, n_worlds: int | None = None) -> SnakeVectorEnv:
         """Make an env of all scenarios, or the first, with the entrant's action space; ended worlds stay still."""
         settings = merge(to_dict(self.env), entrant.env_settings)
         settings["action"] = to_dict(entrant.env_settings.get("action", {}))  # replaces, never mixes, action spaces
+        if self.estimator:
+            settings["action"] = merge(settings["action"], {"estimator": {"on": True}})
         config = build(find_task(self.env_id), settings, f"{entrant.name}: env")
         return SnakeVectorEnv(self.env_id, n_worlds or self.episodes, AutoresetMode.DISABLED, config=config)
 
@@ -154,7 +161,7 @@ def make_scenarios(config: BenchmarkConfig) -> Scenarios:
     spec = env.load_robot()
     env.n_steps(spec)
     check_columns(env)
-    return Scenarios(env, spec, config.seed, config.episodes, config.env_id)
+    return Scenarios(env, spec, config.seed, config.episodes, config.env_id, config.estimator)
 
 
 def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:

@@ -214,11 +214,11 @@ def known_kind(kind: FloatArray, measurement: Measurement) -> FloatArray:
     return np.where(measurement.joint_failed, np.where(kind == HEALTHY, WEAK, kind), HEALTHY)
 
 
-def as_part(watched: ControllerState) -> ControllerState:
-    """Return a detector's state under the names that it has within a controller's."""
-    return {_PREFIX + name: values for name, values in watched.items()}
+def as_part(watched: ControllerState, prefix: str = _PREFIX) -> ControllerState:
+    """Return an estimator's state under the names that it has within a controller's."""
+    return {prefix + name: values for name, values in watched.items()}
 
 
-def detector_part(state: ControllerState) -> ControllerState:
-    """Return the detector's part of a controller's state: the same arrays under its own names."""
-    return {name.removeprefix(_PREFIX): values for name, values in state.items() if name.startswith(_PREFIX)}
+def detector_part(state: ControllerState, prefix: str = _PREFIX) -> ControllerState:
+    """Return an estimator's part of a controller's state: the same arrays under its own names."""
+    return {name.removeprefix(prefix): values for name, values in state.items() if name.startswith(prefix)}

@@ -278,10 +278,10 @@ class SnakeCore:
         # 2. Physics
         if self.randomisation is not None:
             self.randomisation.before_step()
-        self.robot.step(self.reference, mask=None if live.all() else live)
+        self.robot.step(self.decoder.to_servos(self.reference, self.decoder_state), mask=None if live.all() else live)
         self._check_finite()
         # 3. Sensors
-        self.measurement = self.sensors.measure(self.robot)
+        self.measurement = self.decoder.perceive(self.sensors.measure(self.robot), self.decoder_state)
         # 4. The task: reward terms, costs, complete worlds
         state = self.robot.state
         work_j = state.work_j - work_j

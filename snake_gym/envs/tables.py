@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from snake_gym.config import build
 from snake_gym.config.refusals import describe_type, groups_in
 from snake_gym.config.settings import Settings, declared_types
+from snake_gym.controllers.fault_estimator import FAULT_PROBABILITY
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.interface.actions import CONTROLLER_SIGNALS, describe_action
@@ -211,7 +212,7 @@ def observation_part(cores: Mapping[str, SnakeCore]) -> list[str]:
     spec = next(iter(cores.values())).spec
     every = ObservationLayout(
         spec, spec.n_joints, True, "centre", reveal_faults=True, contact_limit_n=100.0, n_beams=16, max_range_m=2.0,
-        columns=(USUAL, *FURTHER), controller_signals=CONTROLLER_SIGNALS,
+        columns=(USUAL, *FURTHER), controller_signals=(*CONTROLLER_SIGNALS, FAULT_PROBABILITY),
     )  # fmt: skip
     parts = [
         "## Observation table (robot `resilient_servo`)",

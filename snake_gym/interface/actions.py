@@ -9,6 +9,9 @@ Kinds of action, all in [-1, 1]:
 * ``gait``: amplitude, frequency, phase shift and offset of a serpenoid wave (Hirose; sibilska2022, eq. 33). Its phase
   runs on continuously, so that changing the gait does not jump in phase. With a controller that has actions of its own
   (``gait_actions``), such as the five gaits of spatial robots, it is those.
+
+With ``estimator.on``, an estimator of what broke stands between the robot and all of this: measurements pass
+``perceive`` and references ``to_servos``, so that policy and controller see joints where they stand.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from snake_gym.config import ConfigError
 from snake_gym.config.settings import NonNegative, Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import CONTROLLERS, Controller, ControllerState, check_mirror
+from snake_gym.controllers.fault_estimator import EstimatorConfig, FaultEstimator
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.controllers.speed_hold import PACE, SpeedHold
 from snake_gym.interface.mirror import SAME, TURNED, Reflection, find_reflection
@@ -59,6 +63,8 @@ class ActionConfig(Settings):
     """``gait``: phase shift for an action of 1; -1 gives its negative."""
     offset_max_rad: Positive = math.pi * 2.0 / 9.0
     """``gait``: offset for an action of 1 (40 degrees); -1 gives its negative."""
+    estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
+    """Settings of the estimator of slipped horns and shifted references, which undoes both."""
 
     def check(self) -> None:
         if self.kind != "residual":
@@ -91,6 +97,7 @@ class ActionDecoder:
             settings = getattr(self.controller, "config", None)
             self.speed_hold = SpeedHold(spec, getattr(settings, "tracked_point", "centre"))
         self.has_pace = config.kind == "residual" and config.pace_range > 0.0
+        self.estimator = FaultEstimator(config.estimator, spec, self.controller) if config.estimator.on else None
         self.size = (len(self.own_actions) or 4) if config.kind == "gait" else spec.n_joints + self.has_pace
         self.signal_names = tuple(self.signals(self.initial_state(1)))
         """Names of ``signals``."""
@@ -116,15 +123,25 @@ class ActionDecoder:
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Arrays (W, ...) that the decoder carries from step to step."""
+        estimate = {} if self.estimator is None else self.estimator.initial_state(n_worlds)
         if self.controller is not None:
             held = {} if self.speed_hold is None else self.speed_hold.initial_state(n_worlds)
             paced = {PACE: np.ones(n_worlds)} if self.has_pace else {}
-            return {**self.controller.initial_state(n_worlds), **paced, **held}
-        return {"phase": np.zeros(n_worlds)} if self.config.kind == "gait" else {}
+            return {**self.controller.initial_state(n_worlds), **paced, **held, **estimate}
+        return {"phase": np.zeros(n_worlds), **estimate} if self.config.kind == "gait" else estimate
 
     def signals(self, state: ControllerState) -> dict[str, FloatArray]:
-        """Return what policies may see of the controller underneath, by its names in ``CONTROLLER_SIGNALS``."""
-        return {name: state[name] for name in CONTROLLER_SIGNALS if name in state}
+        """Return what policies may see of the controller underneath (``CONTROLLER_SIGNALS``) and of the estimator."""
+        signals = {name: state[name] for name in CONTROLLER_SIGNALS if name in state}
+        return signals if self.estimator is None else signals | self.estimator.signals(state)
+
+    def perceive(self, measurement: Measurement, state: ControllerState) -> Measurement:
+        """Return a measurement as ``decode`` and observations get it; advances ``state`` in place."""
+        return measurement if self.estimator is None else self.estimator.perceive(measurement, state)
+
+    def to_servos(self, reference: FloatArray, state: ControllerState) -> FloatArray:
+        """Return what servos have to be sent (W, J) [rad] for the joint references of ``decode``."""
+        return reference if self.estimator is None else self.estimator.to_servos(reference, state)
 
     def phase(self, state: ControllerState) -> FloatArray:
         """Gait phase (W,) [rad] that the next command will use; only where ``has_phase``."""

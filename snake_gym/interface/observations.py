@@ -99,7 +99,8 @@ STANDARD = (
 )  # fmt: skip
 """Columns that an observation has by default wherever there is a use for them, in this order."""
 FURTHER = (
-    "joint_reference", "pose_valid", "body_velocity", "turning_rate", "remaining_time", "tail_leads", "suspected_fault"
+    "joint_reference", "pose_valid", "body_velocity", "turning_rate", "remaining_time", "tail_leads", "suspected_fault",
+    "fault_probability",
 )  # fmt: skip
 """Columns that it has where they are named."""
 OWN = (*STANDARD, *FURTHER)
@@ -480,3 +481,13 @@ def suspected_fault(seen: Seen) -> FloatArray:
     kind = seen.signals["fault_kind"]
     kinds = (kind == LOCKED, kind == FREE, (kind != HEALTHY) & (kind != LOCKED) & (kind != FREE))
     return np.stack(kinds, axis=2).reshape(kind.shape[0], -1).astype(np.float64)
+
+
+@register_column(
+    "fault_probability", "1", "how likely each joint is locked, free, weak, slipped or offset, by the estimator",
+    lambda layout: 5 * layout.spec.n_joints * ("fault_probability" in layout.controller_signals),
+    needs="action.estimator.on", mirror=SAME,
+)  # fmt: skip
+def fault_probability(seen: Seen) -> FloatArray:
+    likely = seen.signals["fault_probability"]
+    return likely.reshape(likely.shape[0], -1)

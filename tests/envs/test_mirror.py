@@ -110,7 +110,7 @@ def settings_for(env_id: str, action: dict[str, Any]) -> dict[str, Any]:
     privileged = [name for name in PRIVILEGED if among or name != "true_contact_force"]
     privileged += [f"randomisation/{name}" for name in ("level", *RANDOMISED, "slope_rad_place", "payload_kg_place")]
     below = ("tail_leads", "suspected_fault")  # of the controller underneath
-    further = [name for name in FURTHER if action["kind"] == "residual" or name not in below]
+    further = [name for name in FURTHER[:-1] if action["kind"] == "residual" or name not in below]
     settings: dict[str, Any] = {
         "action": action,
         "faults": {"n_min": 2, "n_max": 2, "kinds": ["locked", "weak"], "reveal": True},

@@ -20,7 +20,7 @@ from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from tests.envs.vector_checker import assert_same
 
 W, J, N = 64, 9, 10
-FREELY = [name for name in FURTHER if name not in ("tail_leads", "suspected_fault")]
+FREELY = [name for name in FURTHER if name not in ("tail_leads", "suspected_fault", "fault_probability")]
 """Columns that need no controller below the policy."""
 SHORT = {"time_limit_s": 4.0, "n_threads": 1}
 TRUTH = [

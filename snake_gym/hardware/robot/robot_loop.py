@@ -239,13 +239,13 @@ class RobotLoop:
         held = self.body.clock.now() - self.last_pose.stamp_s > self.config.pose_timeout_s
         if not held:
             self.reference = self.decoder.decode(self.action, self.measurement, self.course.goal(), self.state)
-        self.body.command(self.reference[0])
+        self.body.command(self.decoder.to_servos(self.reference, self.state)[0])
         late_s = max(0.0, self.body.clock.now() - self._tick_s)
         if late_s > _LATE_SHARE * self.spec.control_dt_s:
             self._tick_s = self.body.clock.now()
         self._tick_s += self.spec.control_dt_s
         sample = self.body.run_until(self._tick_s)
-        self.measurement = self.course.localise(self._measure(sample))
+        self.measurement = self.decoder.perceive(self.course.localise(self._measure(sample)), self.state)
         self.step_count += 1
         self.observer.advance(self.measurement)
         now = self.body.clock.now()
