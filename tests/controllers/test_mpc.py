@@ -104,18 +104,20 @@ def test_both_get_further_than_the_gait_they_begin_with() -> None:
     assert knowing > plain + 0.3
 
 
-def test_an_oracle_knows_of_a_fault_to_come_and_the_controller_does_not() -> None:
-    for who, knows in (("oracle_next", True), ("mpc", False)):
+@pytest.mark.parametrize("times", [("onset_s", 0.6, 50.0), ("duration_s", 0.6, 50.0)])
+def test_only_some_oracles_know_when_faults_come_and_end_and_the_controller_does_not(times: tuple) -> None:
+    name, *values = times  # after the first step, which the two scenarios share; within the horizon or not
+    for who, knows in (("oracle_next", True), ("oracle_now", False), ("mpc", False)):
         shapes = []
-        for onset_s in (0.6, 50.0):  # after the first step, which the two scenarios share; within the horizon or not
-            here = scenarios(1, faults={"events": [{"joint": 4, "kind": "locked", "onset_s": onset_s}]})
+        for value in values:
+            here = scenarios(1, faults={"events": [{"joint": 4, "kind": "locked", name: value}]})
             settings = {"samples": 16}
-            entrant = oracle_entrant(who, here, **settings) if knows else classical(kind="mpc", plan=settings)
+            entrant = classical(kind="mpc", plan=settings) if who == "mpc" else oracle_entrant(who, here, **settings)
             env = here.make_env(entrant)
             played = roll(entrant.make_policy(env), env, 0)
             next(played), next(played)
             shapes.append(env.core.robot.joint_angle())
-        assert (np.abs(shapes[0] - shapes[1]).max() > 1e-6) == knows
+        assert (np.abs(shapes[0] - shapes[1]).max() > 1e-6) == knows, who
 
 
 def test_an_oracle_in_a_batch_plays_like_alone_and_again() -> None:
