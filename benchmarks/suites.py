@@ -4,7 +4,7 @@
     python benchmarks/suites.py --train 5              trains and plays five seeds of every recipe: days
     python benchmarks/suites.py --train 1 --only demo  trains what plays in one suite, one seed of each
     python benchmarks/suites.py --only resilience --policy "mine=runs/mine/seed_*"
-    python benchmarks/suites.py --only demo --oracle 64     plays oracles in the first 64 scenarios, and nothing else
+    python benchmarks/suites.py --only demo --oracle oracle_now 64     plays an oracle alone, in the first 64 scenarios
 
 A suite is a file of configs/benchmark; learned_rows.yaml has the recipes. A policy, which may be several seeds of one
 recipe (a folder of runs), plays in the suites of its task and robot. Writes docs/suites/NAME.csv (what each policy did
@@ -81,7 +81,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="SUITE", help="play this suite (repeatable)")
     parser.add_argument("--policy", action="append", default=[], metavar="NAME=PATH", help="run folder or policy file")
     parser.add_argument("--train", type=int, metavar="SEEDS", help="seeds of each suite's recipes to train first")
-    parser.add_argument("--oracle", type=int, metavar="N", help="play oracles in the first N scenarios of each suite")
+    parser.add_argument("--oracle", nargs=2, metavar=("NAME", "N"), help="play this alone, in the first N scenarios")
     args = parser.parse_args(argv)
     names = suite_names()
     chosen = [choose(name, names, "--only") for name in args.only] or names
@@ -91,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
         config = suite_config(name)
         scenarios = make_scenarios(config)
         if args.oracle:
-            play_oracles(name, config, args.oracle)
+            play_oracle(name, config, choose(args.oracle[0], ORACLES, "--oracle"), int(args.oracle[1]))
             continue
         own = {key: trained for key, trained in learned.items() if fits(next(iter(trained.values())), scenarios)}
         if args.train:
@@ -119,21 +119,19 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def play_oracles(name: str, config: BenchmarkConfig, n_scenarios: int) -> None:
-    """Write each oracle's scores in the first scenarios of a suite, and speeds ``AFTER``; known ones stay."""
-    n, whole = min(n_scenarios, config.episodes), make_scenarios(config).hash()
+def play_oracle(name: str, config: BenchmarkConfig, oracle: str, n_scenarios: int) -> None:
+    """Write an oracle's scores in the first scenarios of a suite, and its speeds ``AFTER``; other oracles' stay."""
+    whole, scenarios = make_scenarios(config).hash(), make_scenarios(replace(config, episodes=n_scenarios))
     known = read_oracles(name, whole) or {"scenarios": whole, "scores": {}, AFTER: {}}
-    scenarios = make_scenarios(replace(config, episodes=n))
-    entrants = [oracle_entrant(one, scenarios) for one in ORACLES if len(known["scores"].get(one, ())) != n]
-    for each in play_all(entrants, scenarios, Console(stderr=True)):
-        for part, column in (("scores", each.score), (AFTER, AFTER)):
-            values = [float(f"{value:.4g}") for value in each.columns[column]]
-            known[part][each.name] = [value if math.isfinite(value) else None for value in values]
+    (played,) = play_all([oracle_entrant(oracle, scenarios)], scenarios)
+    for part, column in (("scores", played.score), (AFTER, AFTER)):
+        values = [float(f"{value:.4g}") for value in played.columns[column]]
+        known[part][oracle] = [value if math.isfinite(value) else None for value in values]
     write_atomic(ROWS / f"{name}_oracles.json", json.dumps(known, indent=1) + "\n")
 
 
 def read_oracles(name: str, scenarios: str, folder: Path = ROWS) -> dict[str, Any]:
-    """Return what ``play_oracles`` wrote of a suite; nothing where they played other scenarios."""
+    """Return what ``play_oracle`` wrote of a suite; nothing where they played other scenarios."""
     file = folder / f"{name}_oracles.json"
     played: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return played if played.get("scenarios") == scenarios else {}
@@ -306,39 +304,39 @@ def section(path: Path) -> str:
     played = f"{results[0].shape[1]} scenarios of {about['env_id']} from seed {seeds[0]} on, {about['scenarios'][:12]}."
     score = "progress [m]" if key in ("success", "mean") else key.replace("_", " ")
     shown = "mean" if key == "success" else key
-    of_oracles = shares(path, about, results)
-    bound = [of for name, of in of_oracles if name.startswith(BOUND)]
-    parts = [
-        played,
-        table(
-            ("policy", score, *HEADS, *(f"of {BOUND}" for _ in bound)),
-            [
-                (called.get(name, name), *cells(policy, shown, folded[name]), *(share_text(of[name]) for of in bound))
-                for name, policy in ranked
-            ],
-        ),
+    oracles = shares(path, about, results)
+    heads = [*HEADS, *(head for head, *_ in oracles)]
+    lines = [
+        (
+            called.get(name, name),
+            *cells(policy, shown, folded[name]),
+            *(share_text(of[name], of_what) for _, of_what, of in oracles),
+        )
+        for name, policy in ranked
     ]
+    parts = [played, table(("policy", score, *heads), lines)]
     parts += [
         f"Seeds of {name}: {', '.join(group_text(mean, key) for mean in policy['seed_means'])}."
         for name, policy in ranked
         if len(policy["seed_means"]) > 1
     ]
     parts += [lead(name, policy, found) for name, policy in ranked if "ratio" in policy]
-    parts += [*oracle_table(of_oracles, [name for name, _ in ranked if name != "random"]), *recoveries(ranked)]
+    parts += recoveries(ranked)
     titles = {"by_faults": "faults", "by_kind": "all faults", "by_joint": "the one joint", "by_size": "the one fault"}
     for group, title in titles.items():
         groups = next(iter(found["policies"].values())).get(group, {})
         keys = [each for each in groups if groups[each]["episodes"] >= FEWEST]
         if len(keys) > 1 and len(keys) == len(groups):
             keys = sorted(keys, key=lambda each: (int(each) if each.isdigit() else 0, each))
-            lines = [(name, *(group_cell(policy[group][each], key) for each in keys)) for name, policy in ranked]
+            what = key if group == "by_faults" else "score"
+            lines = [(name, *(group_text(policy[group][each][what], key) for each in keys)) for name, policy in ranked]
             parts.append(table((title, *keys), lines))
     return "\n\n".join(part.rstrip("\n") for part in parts)
 
 
-def shares(path: Path, about: Mapping[str, Any], results: Sequence[Episodes]) -> list[tuple[str, dict[str, Any]]]:
-    """Return each oracle that has played these scenarios, and the share of its score (``share_of``) by policy."""
-    played = read_oracles(path.stem, about["scenarios"], path.parent).get("scores", {})
+def shares(path: Path, about: Mapping[str, Any], results: Sequence[Episodes]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return columns of scores over those of oracles that have played these scenarios: head, key, shares by policy."""
+    played, key = read_oracles(path.stem, about["scenarios"], path.parent).get("scores", {}), score_key(about["score"])
     found = []
     for oracle in reversed([name for name in ORACLES if name in played]):
         best, n = np.array(played[oracle]), len(played[oracle])
@@ -346,17 +344,10 @@ def shares(path: Path, about: Mapping[str, Any], results: Sequence[Episodes]) ->
             each.name: share_of(each.plays(about["score"])[:, :n], best, each.columns["n_faults"], RESAMPLES)
             for each in results
         }
-        found.append((f"{oracle} ({group_text(best.mean(), score_key(about['score']))} in {n})", of))
+        found.append((f"of {oracle} ({group_text(best.mean(), key)} in {n})", "share", of))
+        if oracle == BOUND and any(each["severe"] is not None for each in of.values()):
+            found.append(("of that with 3 faults and more", "severe", of))
     return found
-
-
-def oracle_table(of_oracles: Sequence[tuple[str, Mapping[str, Any]]], names: Sequence[str]) -> list[str]:
-    """Return scores over those of oracles as Markdown; nothing where none has played."""
-    heads = [f"{part}{oracle}" for oracle, _ in of_oracles for part in ("of ", "with 3 faults and more, of ")]
-    lines = [
-        (name, *(share_text(of[name], part) for _, of in of_oracles for part in ("share", "severe"))) for name in names
-    ]
-    return [table(("policy", *heads), lines)] if heads else []
 
 
 def recoveries(ranked: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
@@ -364,13 +355,14 @@ def recoveries(ranked: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     lines = []
     for name, policy in ranked:
         if (of := policy.get("recovery")) and name != "random":
-            time = "-" if of["time_s_ci95"] is None else f"{of['time_s'] or math.inf:.1f}"
+            time = "never" if of["time_s"] is None else f"{of['time_s']:.1f}"
+            time = "-" if of["recovered"] is None else f"{time} ({of['recovered']:.0%})"
             lines.append((name, share_text(of, "speed_share"), share_text(of, "dip"), time))
-    heads = ("policy", "speed after / before", "dip", "80 % of oracle_now after [s], median")
+    heads = ("policy", "speed after / before", "dip", "80 % of oracle_now after [s] (in)")
     return [table(heads, lines)] if lines else []
 
 
-def share_text(group: Mapping[str, Any], key: str = "share") -> str:
+def share_text(group: Mapping[str, Any], key: str) -> str:
     """Return a share and its interval as text."""
     share, ends = group[key], group[f"{key}_ci95"]
     return "-" if share is None else f"{share:.2f} {show_bounds(ends, '.2f')}"
@@ -379,11 +371,6 @@ def share_text(group: Mapping[str, Any], key: str = "share") -> str:
 def group_text(mean: float, key: str) -> str:
     """Return a mean score as text."""
     return f"{mean:.0%}" if key == "success" else f"{mean:.2f}"
-
-
-def group_cell(group: Mapping[str, Any], key: str) -> str:
-    """Return the score of some of the episodes as text."""
-    return group_text(group["score"] if "score" in group else group[key], key)
 
 
 def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:

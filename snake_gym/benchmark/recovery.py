@@ -34,7 +34,9 @@ _CURVE_S = np.arange(-10.0, 42.0, 2.0)
 def progress_at(time_s: FloatArray, sample_s: FloatArray, samples: NDArray[Any], end_s: FloatArray) -> FloatArray:
     """Return the progress (K, W) at the times ``time_s`` (K, W), from samples (T, W); nan outside of [0, ``end_s``]."""
     each = zip(time_s.T, samples.T, end_s, strict=True)
-    found = [np.where(at <= end + _ROUNDING_S, np.interp(at, sample_s, own, np.nan, np.nan), np.nan) for at, own, end in each]
+    found = [
+        np.where(at <= end + _ROUNDING_S, np.interp(at, sample_s, own, np.nan, np.nan), np.nan) for at, own, end in each
+    ]
     return np.array(found).T
 
 
@@ -80,7 +82,8 @@ def recovery(plays: Mapping[str, FloatArray], resamples: int) -> dict[str, Any]:
     """Return what a policy regains of its speed, from columns (T, n) of T trainings in n scenarios, with intervals.
 
     ``speed_share`` is the mean of ``after_m_s`` over that of ``before_m_s``, ``dip`` what is lost of it in the first
-    five seconds. ``time_s`` is the median of the times of recovery; those that never come count as longer than all.
+    five seconds. ``time_s`` is the median of the times of recovery; those that never come count as longer than all, and
+    ``recovered`` is the share of the others.
     """
     speeds = np.stack([plays[name] for name in SPEEDS])
     speeds = speeds[..., np.isfinite(speeds).all(axis=(0, 1))]
@@ -94,7 +97,7 @@ def recovery(plays: Mapping[str, FloatArray], resamples: int) -> dict[str, Any]:
     times = plays.get(RECOVERY, np.full_like(plays["after_m_s"], np.nan))
     times = np.median(times[:, ~np.isnan(times).any(axis=0)], axis=0)
     found["time_s"], found["time_s_ci95"] = median_interval(times) if times.size else (None, None)
-    return found
+    return {**found, "recovered": number(np.isfinite(times).mean()) if times.size else None}
 
 
 def median_interval(values: FloatArray) -> tuple[float | None, Interval | list[float | None]]:

@@ -98,7 +98,7 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     bounds = {"scenarios": about["scenarios"], "scores": {"oracle_now": [12.0, 3.0]}}  # ppo makes 8 and 2.5 there
     (tmp_path / "x_oracles.json").write_text(json.dumps(bounds))
     section = suites.section(tmp_path / "x.csv")
-    assert "| ppo | 0.70 [" in section and "of oracle_now (7.50 in 2)" in section
+    assert "| 3 | 0.70 [" in section and "of oracle_now (7.50 in 2)" in section
     (tmp_path / "x_oracles.json").write_text(json.dumps({**bounds, "scenarios": "other"}))
     assert "(7.50 in 2)" not in suites.section(tmp_path / "x.csv"), "of other scenarios"
 
