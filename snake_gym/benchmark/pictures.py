@@ -64,7 +64,8 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
         keys = [key for key in sizes if key.split()[0] == kind]
         series = [_by_size(e.name, chosen[e.name], summary["policies"][e.name]["by_size"], keys) for e in results]
         against = f"{kind}: {'shift [degrees]' if keys[0].endswith('deg') else 'lost share [%]'}"
-        files[f"score_by_{kind}.png"] = plot_by_faults(series, title, summary["score"], against)
+        _, quantity = _QUANTITIES.get(score_key(summary["score"]), ("", summary["score"]))
+        files[f"score_by_{kind}.png"] = plot_by_faults(series, title, quantity, against)
     pair = contestants(results)
     if len(pair) == 2:
         one, other = pair

@@ -114,8 +114,8 @@ def plot_over_time(curves: Sequence[Curve], title: str = "", what: str = "mean p
         mean, spread = np.nanmean(values, axis=1), 1.96 * np.nanstd(values, axis=1) / np.sqrt(np.maximum(n - 1, 1))
         axes.plot(curve.time_s, mean, color=curve.colour, lw=2, label=curve.name)
         axes.fill_between(curve.time_s, mean - spread, mean + spread, color=curve.colour, alpha=0.2, lw=0)
-    axes.set_xmargin(0.0)
-    axes.set(xlabel=f"time{since} [s]", ylabel=f"{what}, 95 % interval")
+    axes.set(xmargin=0.0, xlabel=f"time{since} [s]", ylabel=f"{what}, 95 % interval")
+    axes.set_ylim(min(0.0, axes.get_ylim()[0]), None)
     return _finish(figure, title, len(curves))
 
 
