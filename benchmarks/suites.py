@@ -6,11 +6,10 @@
     python benchmarks/suites.py --only resilience --policy "mine=runs/mine/seed_*"
     python benchmarks/suites.py --only demo --oracle oracle_now 64     plays an oracle alone, in the first 64 scenarios
 
-A suite is a file of configs/benchmark; learned_rows.yaml has the recipes. A policy, which may be several seeds of one
-recipe (a folder of runs), plays in the suites of its task and robot. Writes docs/suites/NAME.csv (what each policy did
-in each scenario), docs/suites/NAME_oracles.json (scores of oracles, and their speeds after the last onset) and
-docs/suites.md, whose numbers all follow from those. Suites that are not played keep their rows, and so do learned
-policies while a suite has the same scenarios. Play oracles first: times of recovery are measured to ``oracle_now``.
+A suite is a file of configs/benchmark; learned_rows.yaml has the recipes. A policy (or a folder of its seeds) plays in
+the suites of its task and robot. Writes docs/suites/NAME.csv (what each policy did in each scenario), NAME_oracles.json
+(scores and speeds of oracles) and docs/suites.md, all of whose numbers follow from those. Suites that are not played
+keep their rows, as do learned policies in the same scenarios. Play oracles first: recovery is measured to oracle_now.
 """
 
 from __future__ import annotations
@@ -305,13 +304,9 @@ def section(path: Path) -> str:
     score = "progress [m]" if key in ("success", "mean") else key.replace("_", " ")
     shown = "mean" if key == "success" else key
     oracles = shares(path, about, results)
-    heads = [*HEADS, *(head for head, *_ in oracles)]
+    heads = [*HEADS, *(head for head, _ in oracles)]
     lines = [
-        (
-            called.get(name, name),
-            *cells(policy, shown, folded[name]),
-            *(share_text(of[name], of_what) for _, of_what, of in oracles),
-        )
+        (called.get(name, name), *cells(policy, shown, folded[name]), *(texts[name] for _, texts in oracles))
         for name, policy in ranked
     ]
     parts = [played, table(("policy", score, *heads), lines)]
@@ -334,8 +329,8 @@ def section(path: Path) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts)
 
 
-def shares(path: Path, about: Mapping[str, Any], results: Sequence[Episodes]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return columns of scores over those of oracles that have played these scenarios: head, key, shares by policy."""
+def shares(path: Path, about: Mapping[str, Any], results: Sequence[Episodes]) -> list[tuple[str, dict[str, str]]]:
+    """Return columns of scores over those of oracles that have played these scenarios: heads, and texts by policy."""
     played, key = read_oracles(path.stem, about["scenarios"], path.parent).get("scores", {}), score_key(about["score"])
     found = []
     for oracle in reversed([name for name in ORACLES if name in played]):
@@ -344,21 +339,26 @@ def shares(path: Path, about: Mapping[str, Any], results: Sequence[Episodes]) ->
             each.name: share_of(each.plays(about["score"])[:, :n], best, each.columns["n_faults"], RESAMPLES)
             for each in results
         }
-        found.append((f"of {oracle} ({group_text(best.mean(), key)} in {n})", "share", of))
-        if oracle == BOUND and any(each["severe"] is not None for each in of.values()):
-            found.append(("of that with 3 faults and more", "severe", of))
+        head = f"of {oracle} ({group_text(best.mean(), key)} in {n})"
+        found.append((head, {name: share_text(share, "share") for name, share in of.items()}))
+        if oracle == BOUND and any(share["severe"] is not None for share in of.values()):
+            severe = {name: share_text(share, "severe") for name, share in of.items()}
+            found.append(("of that with 3 faults and more", severe))
     return found
 
 
 def recoveries(ranked: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """Return what each policy regains of its speed after the last onset, as Markdown; nothing where it is unknown."""
+    known = [(name, policy) for name, policy in ranked if "recovery" in policy and name != "random"]
+    counts = [n for n, group in known[0][1]["by_faults"].items() if "recovery" in group] if known else []
+    heads = ("policy", "speed after / before", *(f"{n} faults" for n in counts), "dip", "80 % of oracle_now after [s]")
     lines = []
-    for name, policy in ranked:
-        if (of := policy.get("recovery")) and name != "random":
-            time = "never" if of["time_s"] is None else f"{of['time_s']:.1f}"
-            time = "-" if of["recovered"] is None else f"{time} ({of['recovered']:.0%})"
-            lines.append((name, share_text(of, "speed_share"), share_text(of, "dip"), time))
-    heads = ("policy", "speed after / before", "dip", "80 % of oracle_now after [s] (in)")
+    for name, policy in known:
+        of, by = policy["recovery"], policy["by_faults"]
+        time = "never" if of["time_s"] is None else f"{of['time_s']:.1f}"
+        time = "-" if of["recovered"] is None else f"{time} ({of['recovered']:.0%})"
+        each = (f"{by[n]['recovery']['speed_share']:.2f}" for n in counts)
+        lines.append((name, share_text(of, "speed_share"), *each, share_text(of, "dip"), time))
     return [table(heads, lines)] if lines else []
 
 

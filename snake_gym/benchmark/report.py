@@ -58,14 +58,13 @@ def summarise(
         per_m = policy["energy_j_per_m"]
         policy["cost_of_transport"] = per_m / weight_n if per_m is not None and weight_n else None
         policy["by_faults"] = {
-            str(count): _summary(episodes, faults == count, resamples) for count in np.unique(faults).tolist()
+            str(count): _summary(episodes, faults == count, resamples) | _regained(episodes, faults == count, resamples)
+            for count in np.unique(faults).tolist()
         }
         if "faults" in episodes.columns:
             for by, groups in fault_groups(episodes.columns).items():
                 policy[by] = {key: _of_group(episodes, chosen, resamples) for key, chosen in groups.items()}
-        kept = {column: episodes.plays(column) for column in (*SPEEDS, RECOVERY) if column in episodes.columns}
-        if kept and (regained := recovery(kept, resamples)):
-            policy["recovery"] = regained
+        policy |= _regained(episodes, faults >= 0, resamples)
         healthy = faults[: own.shape[1]] == 0
         policy["against"] = {
             other: compare_scores(own, scores[other], resamples) | healthy_tax(own, scores[other], healthy, resamples)
@@ -82,6 +81,12 @@ def summarise(
         "best_classical": None if best is None else best.name,
         "weight_n": weight_n,
     }
+
+
+def _regained(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
+    columns = [name for name in (*SPEEDS, RECOVERY) if name in episodes.columns]
+    found = recovery({name: episodes.plays(name, chosen) for name in columns}, resamples) if columns else {}
+    return {"recovery": found} if found else {}
 
 
 def share_of(plays: FloatArray, bound: FloatArray, n_faults: NDArray[Any], resamples: int) -> dict[str, Any]:
