@@ -351,7 +351,7 @@ def recoveries(ranked: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """Return what each policy regains of its speed after the last onset, as Markdown; nothing where it is unknown."""
     known = [(name, policy) for name, policy in ranked if "recovery" in policy and name != "random"]
     counts = [n for n, group in known[0][1]["by_faults"].items() if "recovery" in group] if known else []
-    heads = ("policy", "speed after / before", *(f"{n} faults" for n in counts), "dip", "80 % of oracle_now after [s]")
+    heads = ("policy", "speed after / before", *(f"with {n}" for n in counts), "dip", "80 % of oracle_now after [s]")
     lines = []
     for name, policy in known:
         of, by = policy["recovery"], policy["by_faults"]

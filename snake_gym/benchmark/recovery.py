@@ -20,6 +20,8 @@ FIRST, LAST = "first_onset_s", "last_onset_s"
 """Columns with the time of an episode's first and last onset [s]; nan without faults."""
 SPEEDS = {"before_m_s": (-10.0, 0.0, 2.0), "dip_m_s": (0.0, 5.0, 5.0), "after_m_s": (10.0, 40.0, 10.0)}
 """Columns of mean speeds: begin and end after the onset, and how much of it an episode must have [s]."""
+START_S = 2.0
+"""Time from the start in which robots get going, which is no part of the speed before [s]."""
 RECOVERY = "recovery_s"
 """Column with the time from the last onset to ``SHARE`` of the bound's speed [s]; inf: not in this episode."""
 SHARE = 0.8
@@ -45,7 +47,8 @@ def onset_speeds(columns: Mapping[str, NDArray[Any]], sample_s: FloatArray, samp
     end_s, found = np.asarray(columns["episode_time_s"], float), {}
     for name, (begin, end, shortest) in SPEEDS.items():
         onset = columns[FIRST if end <= 0.0 else LAST]
-        window = np.stack([np.maximum(onset + begin, 0.0), np.minimum(onset + end, end_s)])
+        start = np.maximum(onset + begin, START_S if begin < 0.0 else 0.0)
+        window = np.stack([start, np.minimum(onset + end, end_s)])
         length = window[1] - window[0]
         length = np.where(length >= shortest - _ROUNDING_S, length, np.nan)
         found[name] = np.diff(progress_at(window, sample_s, samples, end_s), axis=0)[0] / length

