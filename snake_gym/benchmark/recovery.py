@@ -25,8 +25,8 @@ START_S = 2.0
 RECOVERY = "recovery_s"
 """Column with the time from the last onset to ``SHARE`` of the bound's speed [s]; inf: not in this episode."""
 SHARE = 0.8
-_WINDOW_S, _STEP_S = 10.0, 0.4
-"""Time over which a speed counts as reached, and from one to the next [s]."""
+_SHORTEST_S, _STEP_S = 10.0, 0.4
+"""Shortest time over which a speed counts as reached, and from one time to the next [s]."""
 _ROUNDING_S = 1e-6
 """Rounding of times that counts as none [s]."""
 _CURVE_S = np.arange(-10.0, 42.0, 2.0)
@@ -68,17 +68,21 @@ def onset_curve(
 def recovery_times(
     columns: Mapping[str, NDArray[Any]], sample_s: FloatArray, samples: NDArray[Any], bound_m_s: FloatArray
 ) -> FloatArray:
-    """Return the column ``RECOVERY`` (W,): when the mean speed of the next ten seconds is first ``SHARE`` of the bound.
+    """Return the column ``RECOVERY`` (W,): the first time from which on the mean speed is ``SHARE`` of the bound's.
 
-    ``bound_m_s`` (W,) is the bound's ``after_m_s``. nan where it is unknown.
+    The mean is over the rest of the forty seconds after the last onset, ten at least. ``bound_m_s`` (W,) is the bound's
+    ``after_m_s``. nan where it is unknown.
     """
-    lags = np.arange(0.0, sample_s[-1], _STEP_S)[:, None]
-    ends = (progress_at(columns[LAST] + lags + s, sample_s, samples, columns["episode_time_s"]) for s in (0, _WINDOW_S))
-    begin_m, end_m = ends
+    end_s = np.asarray(columns["episode_time_s"], float)
+    until = np.minimum(columns[LAST] + SPEEDS["after_m_s"][1], end_s)
+    lags = np.arange(0.0, SPEEDS["after_m_s"][1], _STEP_S)[:, None]
+    begin = columns[LAST] + lags
+    way_m = progress_at(until[None], sample_s, samples, end_s) - progress_at(begin, sample_s, samples, end_s)
+    rest_s = np.where(until - begin >= _SHORTEST_S - _ROUNDING_S, until - begin, np.nan)
     with np.errstate(invalid="ignore"):
-        reached = (end_m - begin_m) / _WINDOW_S >= SHARE * bound_m_s
+        reached = way_m / rest_s >= SHARE * bound_m_s
     first = np.where(reached.any(axis=0), lags[reached.argmax(axis=0), 0], math.inf)
-    return np.where(np.isfinite(bound_m_s) & np.isfinite(end_m[0]), first, np.nan)
+    return np.where(np.isfinite(bound_m_s) & np.isfinite(rest_s[0]), first, np.nan)
 
 
 def recovery(plays: Mapping[str, FloatArray], resamples: int) -> dict[str, Any]:
@@ -107,5 +111,4 @@ def median_interval(values: FloatArray) -> tuple[float | None, Interval | list[f
     """Return the median of ``values`` (n,), and its interval by ranks; None where that is infinite."""
     ranked = np.sort(values)
     low = max(int(binom.ppf(0.5 - 0.5 * LEVEL, ranked.size, 0.5)) - 1, 0)
-    with np.errstate(invalid="ignore"):
-        return number(np.median(ranked)), [number(ranked[low]), number(ranked[-1 - low])]
+    return number(np.median(ranked)), [number(ranked[low]), number(ranked[-1 - low])]

@@ -139,8 +139,7 @@ def play_all(
         bound_m_s = played[BOUND][0].columns["after_m_s"]
     if bound_m_s is not None and np.isfinite(bound_m_s).any():
         for each in itertools.chain.from_iterable(played.values()):
-            samples = each.sample_time_s, each.sample_progress_m
-            each.columns[RECOVERY] = recovery_times(each.columns, *samples, bound_m_s)
+            each.columns[RECOVERY] = recovery_times(each.columns, each.sample_time_s, each.sample_progress_m, bound_m_s)
     return [join_plays(trainings) for trainings in played.values()]
 
 

@@ -37,11 +37,11 @@ def test_what_is_regained_by_hand() -> None:
     columns = {name: np.full(4, value) for name, value in (("first_onset_s", 16.0), ("last_onset_s", 20.0))}
     columns["episode_time_s"] = np.full(4, 60.0)
     columns |= onset_speeds(columns, TIMES, samples)
-    time = columns["recovery_s"] = recovery_times(columns, TIMES, samples, np.array([0.3, 0.5, 0.15, np.nan]))
-    # the ten seconds from 3 s on make 0.1 * 3 + 0.3 * 7 = 0.24 * 10 m; 3.2 s is the next time that is looked at
-    assert time[:3].tolist() == [pytest.approx(3.2), math.inf, pytest.approx(3.2)] and math.isnan(time[3])
+    time = columns["recovery_s"] = recovery_times(columns, TIMES, samples, np.array([0.36, 0.5, 0.18, np.nan]))
+    # from t on, 0.1 (6 - t) + 0.3 * 34 >= 0.8 * 0.36 (40 - t) if t >= 3.83; 4.0 s is the next time that is looked at
+    assert time[:3].tolist() == [pytest.approx(4.0), math.inf, pytest.approx(4.0)] and math.isnan(time[3])
     found = recovery({name: values[None] for name, values in columns.items()}, 200)
-    assert (found["speed_share"], found["dip"], found["time_s"]) == pytest.approx((0.75, 0.75, 3.2))
+    assert (found["speed_share"], found["dip"], found["time_s"]) == pytest.approx((0.75, 0.75, 4.0))
     lag, speed = onset_curve(columns, TIMES, samples)
     np.testing.assert_allclose(speed[:, 0], np.where(lag < 0.0, 0.4, np.where(lag < 6.0, 0.1, 0.3)), atol=1e-9)
 
