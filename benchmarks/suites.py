@@ -4,12 +4,12 @@
     python benchmarks/suites.py --train 5              trains and plays five seeds of every recipe: days
     python benchmarks/suites.py --train 1 --only demo  trains what plays in one suite, one seed of each
     python benchmarks/suites.py --only resilience --policy "mine=runs/mine/seed_*"
-    python benchmarks/suites.py --only demo --oracle 64     measures regret to oracles in the first 64 scenarios
+    python benchmarks/suites.py --only demo --oracle oracle_now 64     plays an oracle alone, in the first 64 scenarios
 
-A suite is a file of configs/benchmark; learned_rows.yaml has the recipes. A policy, which may be several seeds of one
-recipe (a folder of runs), plays in the suites of its task and robot. Writes docs/suites/NAME.csv (what each policy did
-in each scenario), docs/suites/NAME_oracles.json (scores of oracles) and docs/suites.md, whose numbers all follow from
-those. Suites that are not played keep their rows, and so do learned policies while a suite has the same scenarios.
+A suite is a file of configs/benchmark; learned_rows.yaml has the recipes. A policy (or a folder of its seeds) plays in
+the suites of its task and robot. Writes docs/suites/NAME.csv (what each policy did in each scenario), NAME_oracles.json
+(scores and speeds of oracles) and docs/suites.md, all of whose numbers follow from those. Suites that are not played
+keep their rows, as do learned policies in the same scenarios. Play oracles first: recovery is measured to oracle_now.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import csv
 import io
 import itertools
 import json
+import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -33,9 +34,11 @@ from snake_gym.__main__ import main as snake_gym_main
 from snake_gym.benchmark.evaluate import check_frozen, make_entrants
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.policies import TrainedPolicy, load_policy, named_policies, training_names, training_paths
-from snake_gym.benchmark.report import regret, score_key, show_bounds, summarise, with_interval
+from snake_gym.benchmark.recovery import RECOVERY, SPEEDS
+from snake_gym.benchmark.report import score_key, share_of, show_bounds, summarise, with_interval
 from snake_gym.benchmark.runner import Episodes, join_plays, play_all
 from snake_gym.benchmark.scenarios import (
+    BOUND,
     ORACLES,
     BenchmarkConfig,
     Entrant,
@@ -51,18 +54,24 @@ from snake_gym.registry import find_task
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, TRAININGS = ROOT / "configs" / "benchmark", ROOT / "configs" / "train"
 PAGE, ROWS = ROOT / "docs" / "suites.md", ROOT / "docs" / "suites"
-FIRST = ("demo", "resilience")
+FIRST = ("demo", "resilience", "severe")
 """Suites at the top of the page; the others follow by name."""
+CHECKS = ("course", "reflexes")
+"""Suites at its end: nearly all reach the best score, so that they only tell when something breaks."""
 RESAMPLES = 2_000
 """Bootstrap resamples of the page, which is worked out anew from the rows by every build of the site."""
 
 LEARNED = load_yaml(Path(__file__).with_name("learned_rows.yaml"))
 """Recipes of trainings, and the recipes of each suite's rows."""
+HEALTHY = " without faults"
+"""End of the name of the row that was trained without faults by the recipe of the row before it."""
 FOLDED = "folded_share"
 """Column of the share of control steps with links that overlap."""
 FEWEST = 10
 """Fewest episodes of any group, such as those with one joint's fault, of a table by such groups."""
-HEADS = ("success", "kept", "folded [% of steps]", "energy [J/m]")
+HEADS = ("success", "folded [% of steps]", "energy [J/m]")
+AFTER = "after_m_s"
+"""Key, in the file of oracles, of their speeds after the last onset [m/s]."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -71,7 +80,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="SUITE", help="play this suite (repeatable)")
     parser.add_argument("--policy", action="append", default=[], metavar="NAME=PATH", help="run folder or policy file")
     parser.add_argument("--train", type=int, metavar="SEEDS", help="seeds of each suite's recipes to train first")
-    parser.add_argument("--oracle", type=int, metavar="N", help="play oracles in the first N scenarios of each suite")
+    parser.add_argument("--oracle", nargs=2, metavar=("NAME", "N"), help="play this alone, in the first N scenarios")
     args = parser.parse_args(argv)
     names = suite_names()
     chosen = [choose(name, names, "--only") for name in args.only] or names
@@ -80,6 +89,9 @@ def main(argv: list[str] | None = None) -> int:
     for name in chosen:
         config = suite_config(name)
         scenarios = make_scenarios(config)
+        if args.oracle:
+            play_oracle(name, config, choose(args.oracle[0], ORACLES, "--oracle"), int(args.oracle[1]))
+            continue
         own = {key: trained for key, trained in learned.items() if fits(next(iter(trained.values())), scenarios)}
         if args.train:
             rows = LEARNED["suites"].get(name, {})
@@ -87,7 +99,9 @@ def main(argv: list[str] | None = None) -> int:
         played |= own.keys()
         entrants = entrants_of(config, scenarios, own)
         print(f"{name}: {', '.join(entrant.name for entrant in entrants)}", file=sys.stderr)
-        results = play_all(entrants, scenarios, Console(stderr=True))
+        bound = read_oracles(name, scenarios.hash()).get(AFTER, {}).get(BOUND, [])
+        bound_m_s = np.array([*bound, *[None] * (scenarios.episodes - len(bound))], float)
+        results = play_all(entrants, scenarios, Console(stderr=True), bound_m_s)
         kept, labels = kept_rows(ROWS / f"{name}.csv", scenarios, own.keys())
         results += kept
         about = {
@@ -96,9 +110,6 @@ def main(argv: list[str] | None = None) -> int:
             "trainings": {key: list(trained) for key, trained in own.items()} | labels,
         }  # fmt: skip
         write_atomic(ROWS / f"{name}.csv", rows_text(about, results))
-        if args.oracle:
-            bounds = {"scenarios": about["scenarios"], **play_oracles(config, args.oracle)}
-            write_atomic(ROWS / f"{name}_oracles.json", json.dumps(bounds, indent=1) + "\n")
     write_atomic(PAGE, page())
     if unfit := learned.keys() - played:
         raise ConfigError(
@@ -107,12 +118,22 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def play_oracles(config: BenchmarkConfig, n_scenarios: int) -> dict[str, list[float]]:
-    """Return the scores of each oracle in the first scenarios of a suite."""
-    scenarios = make_scenarios(replace(config, episodes=min(n_scenarios, config.episodes)))
-    entrants = [oracle_entrant(oracle, scenarios) for oracle in ORACLES]
-    results = play_all(entrants, scenarios, Console(stderr=True))
-    return {each.name: [float(f"{score:.4g}") for score in each.columns[each.score]] for each in results}
+def play_oracle(name: str, config: BenchmarkConfig, oracle: str, n_scenarios: int) -> None:
+    """Write an oracle's scores in the first scenarios of a suite, and its speeds ``AFTER``; other oracles' stay."""
+    whole, scenarios = make_scenarios(config).hash(), make_scenarios(replace(config, episodes=n_scenarios))
+    known = read_oracles(name, whole) or {"scenarios": whole, "scores": {}, AFTER: {}}
+    (played,) = play_all([oracle_entrant(oracle, scenarios)], scenarios)
+    for part, column in (("scores", played.score), (AFTER, AFTER)):
+        values = [float(f"{value:.4g}") for value in played.columns[column]]
+        known[part][oracle] = [value if math.isfinite(value) else None for value in values]
+    write_atomic(ROWS / f"{name}_oracles.json", json.dumps(known, indent=1) + "\n")
+
+
+def read_oracles(name: str, scenarios: str, folder: Path = ROWS) -> dict[str, Any]:
+    """Return what ``play_oracle`` wrote of a suite; nothing where they played other scenarios."""
+    file = folder / f"{name}_oracles.json"
+    played: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return played if played.get("scenarios") == scenarios else {}
 
 
 def kept_rows(path: Path, scenarios: Scenarios, played: Collection[str]) -> tuple[list[Episodes], dict[str, list[str]]]:
@@ -132,7 +153,8 @@ def kept_rows(path: Path, scenarios: Scenarios, played: Collection[str]) -> tupl
 def suite_names() -> list[str]:
     """Return the names of the shipped suites, in the order of the page."""
     names = sorted(path.stem for path in BENCHMARKS.glob("*.yaml"))
-    return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    order = [*FIRST, *(name for name in names if name not in (*FIRST, *CHECKS)), *CHECKS]
+    return sorted(names, key=order.index)
 
 
 def suite_config(name: str) -> BenchmarkConfig:
@@ -186,7 +208,7 @@ def train(name: str, n_seeds: int) -> Path:
 
 def measures(score: str) -> list[str]:
     """Return the columns that are kept of each policy."""
-    return list(dict.fromkeys(("progress_m", "is_success", "energy_j", FOLDED, score)))
+    return list(dict.fromkeys(("progress_m", "is_success", "energy_j", FOLDED, score, *SPEEDS, RECOVERY)))
 
 
 def rows_text(about: Mapping[str, Any], results: Sequence[Episodes]) -> str:
@@ -202,11 +224,12 @@ def rows_text(about: Mapping[str, Any], results: Sequence[Episodes]) -> str:
         for name in kept
         if name in each.columns and not np.isnan(each.plays(name)[training]).all()
     ]
-    writer.writerow(["seed", "n_faults", "faults", *(head for head, _ in plays)])
+    shared = ["seed", "n_faults", "faults", *(["fault_size"] if np.isfinite(first["fault_size"]).any() else [])]
+    writer.writerow([*shared, *(head for head, _ in plays)])
     values = [column for _, column in plays]
     for i in range(results[0].shape[1]):
         numbers = [f"{column[i]:.4g}" for column in values]
-        writer.writerow([first["seed"][i], first["n_faults"][i], first["faults"][i], *numbers])
+        writer.writerow([*(first[name][i] for name in shared), *numbers])
     return buffer.getvalue()
 
 
@@ -217,6 +240,7 @@ def read_suite(path: Path) -> tuple[dict[str, Any], list[Episodes]]:
     rows = list(csv.DictReader(lines))
     shared: dict[str, Any] = {name: np.array([int(row[name]) for row in rows]) for name in ("seed", "n_faults")}
     shared["faults"] = np.array([row["faults"] for row in rows])
+    shared["fault_size"] = np.array([float(row.get("fault_size", "nan")) for row in rows])
     shared["episode_time_s"] = np.ones(len(rows))  # unused: no column that is a share of it is kept
     nothing = np.zeros((0, len(rows)), np.float32)
     results = []
@@ -240,17 +264,17 @@ def page() -> str:
     parts = [
         "# Suites",
         "<!-- made by: python benchmarks/suites.py -->",
-        "What do random, classical and learned policies score in each env? The suites of `configs/benchmark` "
-        "answer that: random joint references, the tuned controllers, `mpc` ([a "
-        "planner](comparing.md#opponents-that-plan-and-regret), not tuned), the suite's own rows (`variants`), "
-        "and learned policies (benchmarks/learned_rows.yaml has their recipes). Means over scenarios and "
-        "training seeds, with 95 % intervals over both. *kept* is the score with the most faults over that "
-        "without any. *folded* is the share of control steps with two links more than 1 cm within each other, "
-        "where a real robot would jam; `-` means not counted. Leads are paired: both play each scenario. `python "
-        "benchmarks/suites.py --train 5` makes this page anew, `--policy NAME=RUNS` adds a policy of yours, "
-        "`snake-gym evaluate --config configs/benchmark/<suite>.yaml` plays one suite. All numbers follow from "
-        "the rows in docs/suites. Energies are of the power at the end of each step; counted within the step, as "
-        "now, those of tuned gaits are up to 4 % larger, of random references 10 %.",
+        "What do random, classical and learned policies score in each env? The suites of `configs/benchmark` answer "
+        "that: random joint references, the tuned controllers, `mpc` ([a "
+        "planner](comparing.md#opponents-that-plan), not tuned), the suite's own rows (`variants`), and learned "
+        "policies (recipes: benchmarks/learned_rows.yaml). Means over scenarios and training seeds, with 95 % "
+        "intervals over both. *Of oracle_now* is the score over that of a planner that knows what has failed, not "
+        "what will; its mean and number of scenarios stand in the heading. [Speed after / "
+        "before](comparing.md#recovery) is about the onsets of faults. *Folded* is the share of control steps "
+        "with two links more than 1 cm within each other, where a real robot would jam; `-`: not measured. Leads are "
+        "paired. `python benchmarks/suites.py --train 5` makes this page anew, `--policy NAME=RUNS` adds a policy of "
+        "yours. All numbers follow from the rows in docs/suites. Energies are of the power at the end of each step; "
+        "counted within the step, as now, those of tuned gaits are up to 4 % larger, of random references 10 %.",
     ]
     for name in suite_names():
         if (path := ROWS / f"{name}.csv").exists():
@@ -268,7 +292,8 @@ def purpose(name: str) -> str:
 def section(path: Path) -> str:
     """Return a suite's scenarios and scores as Markdown, best first."""
     about, results = read_suite(path)
-    found = summarise(results, RESAMPLES)
+    specialists = [name for name in about["policies"] if name.endswith(HEALTHY)]
+    found = summarise(results, RESAMPLES, specialists)
     called = {name: f"{name} ({len(of)} seed{'s' * (len(of) > 1)})" for name, of in about["trainings"].items()}
     folded = {each.name: folded_text(each) for each in results}
     key = score_key(about["score"])
@@ -277,49 +302,69 @@ def section(path: Path) -> str:
     played = f"{results[0].shape[1]} scenarios of {about['env_id']} from seed {seeds[0]} on, {about['scenarios'][:12]}."
     score = "progress [m]" if key in ("success", "mean") else key.replace("_", " ")
     shown = "mean" if key == "success" else key
-    parts = [
-        played,
-        table(
-            ("policy", score, *HEADS),
-            [(called.get(name, name), *cells(policy, shown, folded[name])) for name, policy in ranked],
-        ),
+    oracles = shares(path, about, results)
+    heads = [*HEADS, *(head for head, _ in oracles)]
+    lines = [
+        (called.get(name, name), *cells(policy, shown, folded[name]), *(texts[name] for _, texts in oracles))
+        for name, policy in ranked
     ]
+    parts = [played, table(("policy", score, *heads), lines)]
     parts += [
         f"Seeds of {name}: {', '.join(group_text(mean, key) for mean in policy['seed_means'])}."
         for name, policy in ranked
         if len(policy["seed_means"]) > 1
     ]
     parts += [lead(name, policy, found) for name, policy in ranked if "ratio" in policy]
-    parts += regrets(path, about, results, [name for name, _ in ranked])
-    titles = {"by_faults": "faults", "by_kind": "all faults", "by_joint": "the one joint"}
+    parts += recoveries(ranked)
+    titles = {"by_faults": "faults", "by_kind": "all faults", "by_joint": "the one joint", "by_size": "the one fault"}
     for group, title in titles.items():
-        groups = next(iter(found["policies"].values()))[group]
+        groups = next(iter(found["policies"].values())).get(group, {})
         keys = [each for each in groups if groups[each]["episodes"] >= FEWEST]
         if len(keys) > 1 and len(keys) == len(groups):
             keys = sorted(keys, key=lambda each: (int(each) if each.isdigit() else 0, each))
-            lines = [(name, *(group_cell(policy[group][each], key) for each in keys)) for name, policy in ranked]
+            what = key if group == "by_faults" else "score"
+            lines = [(name, *(group_text(policy[group][each][what], key) for each in keys)) for name, policy in ranked]
             parts.append(table((title, *keys), lines))
     return "\n\n".join(part.rstrip("\n") for part in parts)
 
 
-def regrets(path: Path, about: Mapping[str, Any], results: Sequence[Episodes], ranked: Sequence[str]) -> list[str]:
-    """Return how far each policy is behind oracles, as Markdown; nothing where none has played these scenarios."""
-    file = path.with_name(f"{path.stem}_oracles.json")
-    played = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    if played.pop("scenarios", None) != about["scenarios"]:
-        return []
-    found, lines = {each.name: each for each in results}, []
-    n = len(next(iter(played.values())))
-    for name in ranked:
-        if name == "random":
-            continue
-        scores = found[name].plays(about["score"])[:, :n]
-        regrets = [regret(scores, np.array([oracle]), RESAMPLES) for oracle in played.values()]
-        shown = [f"{share:.1%} {show_bounds(ends, '.1%')}" for share, ends in regrets]
-        lines.append((name, group_text(float(scores.mean()), score_key(about["score"])), *shown))
-    means = ", ".join(f"`{name}` {group_text(np.mean(of), score_key(about['score']))}" for name, of in played.items())
-    head = f"Regret to oracles, planners that see the truth, in the first {n} scenarios, where they score: {means}."
-    return [head, table(("policy", "score", *(f"regret to {name}" for name in played)), lines)]
+def shares(path: Path, about: Mapping[str, Any], results: Sequence[Episodes]) -> list[tuple[str, dict[str, str]]]:
+    """Return columns of scores over those of oracles that have played these scenarios: heads, and texts by policy."""
+    played, key = read_oracles(path.stem, about["scenarios"], path.parent).get("scores", {}), score_key(about["score"])
+    found = []
+    for oracle in reversed([name for name in ORACLES if name in played]):
+        best, n = np.array(played[oracle]), len(played[oracle])
+        of = {
+            each.name: share_of(each.plays(about["score"])[:, :n], best, each.columns["n_faults"], RESAMPLES)
+            for each in results
+        }
+        head = f"of {oracle} ({group_text(best.mean(), key)} in {n})"
+        found.append((head, {name: share_text(share, "share") for name, share in of.items()}))
+        if oracle == BOUND and any(share["severe"] not in (None, share["share"]) for share in of.values()):
+            severe = {name: share_text(share, "severe") for name, share in of.items()}
+            found.append(("of that with 3 faults and more", severe))
+    return found
+
+
+def recoveries(ranked: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """Return what each policy regains of its speed after the last onset, as Markdown; nothing where it is unknown."""
+    known = [(name, policy) for name, policy in ranked if "recovery" in policy and name != "random"]
+    counts = [n for n, group in known[0][1]["by_faults"].items() if "recovery" in group] if known else []
+    heads = ("policy", "speed after / before", *(f"with {n}" for n in counts), "dip", "80 % of oracle_now [s] (in)")
+    lines = []
+    for name, policy in known:
+        of, by = policy["recovery"], policy["by_faults"]
+        time = "never" if of["time_s"] is None else f"{of['time_s']:.1f}"
+        time = "-" if of["recovered"] is None else f"{time} ({of['recovered']:.0%})"
+        each = (f"{by[n]['recovery']['speed_share']:.2f}" for n in counts)
+        lines.append((name, share_text(of, "speed_share"), *each, share_text(of, "dip"), time))
+    return [table(heads, lines)] if lines else []
+
+
+def share_text(group: Mapping[str, Any], key: str) -> str:
+    """Return a share and its interval as text."""
+    share, ends = group[key], group[f"{key}_ci95"]
+    return "-" if share is None else f"{share:.2f} {show_bounds(ends, '.2f')}"
 
 
 def group_text(mean: float, key: str) -> str:
@@ -327,21 +372,16 @@ def group_text(mean: float, key: str) -> str:
     return f"{mean:.0%}" if key == "success" else f"{mean:.2f}"
 
 
-def group_cell(group: Mapping[str, Any], key: str) -> str:
-    """Return the score of some of the episodes, and what is kept of that without faults."""
-    shown = group_text(group["score"] if "score" in group else group[key], key)
-    kept, bounds = group["retention"], group["retention_ci95"]
-    return shown if kept is None or kept == 1.0 else f"{shown}, kept {kept:.2f} {show_bounds(bounds, '.2f')}"
-
-
 def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """Return how far a learned policy is ahead of the best classical one, scenario by scenario."""
+    """Return how far a learned policy is ahead of the best classical one, and its healthy tax (docs/comparing.md)."""
     scale, spec, unit = (100.0, "+.1f", " percentage points of success")
     if found["score"] != "is_success":
         scale, spec, unit = 1.0, "+.2f", " m" if found["score"] == "progress_m" else f" of {found['score']}"
     compared = policy["against"][found["best_classical"]]
     bounds = show_bounds([scale * bound for bound in compared["lead_ci95"]], spec)
-    return f"Lead of {name} over {found['best_classical']}: {scale * compared['lead']:{spec}} {bounds}{unit}."
+    text = f"Lead of {name} over {found['best_classical']}: {scale * compared['lead']:{spec}} {bounds}{unit}."
+    of = policy["against"].get(f"{name}{HEALTHY}", {"healthy_tax": None})
+    return text if of["healthy_tax"] is None else f"{text} Healthy tax: {share_text(of, 'healthy_tax')}."
 
 
 def folded_text(episodes: Episodes) -> str:
@@ -352,12 +392,11 @@ def folded_text(episodes: Episodes) -> str:
 
 
 def cells(policy: Mapping[str, Any], key: str, folded: str) -> Sequence[str]:
-    """Return a policy's score, success, retention, share folded and energy, with their intervals."""
-    energy, kept = policy.get("energy_j_per_m"), policy["retention"]
+    """Return a policy's score, success, share folded and energy, with their intervals."""
+    energy = policy.get("energy_j_per_m")
     return (
         with_interval(policy, key),
         with_interval(policy, "success"),
-        "-" if kept is None else f"{kept:.2f} {show_bounds(policy['retention_ci95'], '.2f')}",
         folded,
         "-" if energy is None else f"{energy:.0f}",
     )

@@ -59,7 +59,8 @@ def env_page(env_id: str) -> str:
     if (DOCS / image).exists():
         parts.append(f"![{env_id}](../{image})")
     parts.append(f'```python\nimport gymnasium as gym\nimport snake_gym\n\nenv = gym.make("{env_id}")\n```')
-    rows = DOCS / "suites" / f"{'demo' if env_id == DEFAULT_ENV else short_name(env_id)}.csv"
+    suite = {DEFAULT_ENV: "demo", "SnakeGym/ObstacleField-v0": "obstacles"}.get(env_id, short_name(env_id))
+    rows = DOCS / "suites" / f"{suite}.csv"
     if rows.exists():
         parts += ["## Scores", section(rows), "[All suites](../suites.md)."]
     parts += ["What every env has is in [Environments](../env.md).", *rest]

@@ -2,24 +2,28 @@
 
 The copies have the world's whole state: true pose and velocities, parameters drawn for the episode, faults that act
 and those to come, pushes to come, obstacles. ``oracle`` knows the targets to come too; ``oracle_next`` counts the
-current one only, as every policy is shown. The search is that of the controller ``mpc`` (``controllers.plans``). It is
-no true bound: a longer or better search may find more.
+current one only, as every policy is shown. ``oracle_now`` does not know the faults to come either, nor the ends and
+pauses of those that act: to it, what has failed now has failed for good. The search is that of the controller ``mpc``
+(``controllers.plans``). It is no true bound: a longer or better search may find more.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.benchmark.scenarios import ORACLES, Entrant, Scenarios
+from snake_gym.benchmark.scenarios import ORACLES, Entrant, Foresight, Scenarios
 from snake_gym.config import ConfigError, to_dict
 from snake_gym.controllers.mpc import MpcConfig
 from snake_gym.controllers.noise import COUNT, KEY
 from snake_gym.controllers.plans import PlanConfig, Planner, Plans, Worth
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.core import SnakeCore
+from snake_gym.physics.faults import HEALTHY, acting
+from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
 
 SAMPLES = 128
@@ -38,16 +42,18 @@ def oracle_entrant(name: str, scenarios: Scenarios, **settings: Any) -> Entrant:
         raise ConfigError(f"{name} plans for progress towards targets; {scenarios.env_id} is scored by {task.score}")
     plan = PlanConfig(**{"samples": SAMPLES, **settings})
     env_settings = {"action": {"kind": "joint_reference"}}
-    identity = {"oracle": {"knows_course": ORACLES[name], "plan": to_dict(plan)}}
-    note = "sees the truth: faults, parameters and what is to come" + (", targets too" if ORACLES[name] else "")
-    return Entrant(name, "oracle", env_settings, lambda env: Oracle(env, plan, ORACLES[name]), identity, (note,))
+    knows = ORACLES[name]
+    identity = {"oracle": {"knows": knows._asdict(), "plan": to_dict(plan)}}
+    to_come = " and ".join(what for what, known in knows._asdict().items() if known)
+    note = f"sees the truth: parameters, faults that act{f', {to_come} to come' if to_come else ''}"
+    return Entrant(name, "oracle", env_settings, lambda env: Oracle(env, plan, knows), identity, (note,))
 
 
 class Oracle:
     """Policy for ``env``, in the action space of joint references; all worlds begin an episode together."""
 
-    def __init__(self, env: SnakeVectorEnv, plan: PlanConfig, knows_course: bool) -> None:
-        self._core, self._knows_course = env.core, knows_course
+    def __init__(self, env: SnakeVectorEnv, plan: PlanConfig, knows: Foresight) -> None:
+        self._core, self._knows = env.core, knows
         self._gait, self._planner = MpcConfig(), Planner(plan, env.core.spec)
         self._n_rows = max(1, min(env.num_envs, _MOST_COPIES // plan.samples))
         self._copies = SnakeCore(env.core.config, self._n_rows * plan.samples)
@@ -71,6 +77,8 @@ class Oracle:
     def _play(self, plans: Plans, state: dict[str, FloatArray]) -> FloatArray:
         """Return what the plans are worth (W, K), some worlds at a time."""
         truth, n_worlds = self._core.get_state(), self._core.n_worlds
+        if not self._knows.faults:
+            truth |= faults_of_now(self._core.robot)
         n_plans = plans.frequency.shape[-1]
         worth = np.empty((n_worlds, n_plans))
         for first in range(0, n_worlds, self._n_rows):
@@ -86,6 +94,16 @@ class Oracle:
         for step in range(self._planner.n_steps):
             before, index = task.record["progress_m"].copy(), task.index.copy()
             copies.step(self._planner.reference(plans, state, step).reshape(copies.n_worlds, -1) / limit)
-            worth.add(task.record["progress_m"] - before, task.index > index, not self._knows_course)
+            worth.add(task.record["progress_m"] - before, task.index > index, not self._knows.targets)
         way = copies.goal.target_xy_w - copies.point_xy
         return worth.total(copies.robot.state.link_angle.mean(axis=1), way)
+
+
+def faults_of_now(robot: Robot) -> dict[str, NDArray[Any]]:
+    """Return the faults in an env's state as if those that act now acted for good, and no others came."""
+    found: dict[str, NDArray[Any]] = {}
+    for part, faults in (("fault", robot.faults), ("second_fault", robot.second_faults)):
+        kind = np.where(acting(faults, robot.state.time_s), faults.kind, HEALTHY)
+        never = np.full(kind.shape, math.inf)
+        found |= {f"{part}/kind": kind, f"{part}/end_s": never, f"{part}/period_s": never}
+    return found

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from snake_gym.benchmark.recovery import FIRST, onset_curve
 from snake_gym.benchmark.report import best_classical, interval_of, score_key
 from snake_gym.benchmark.runner import Episodes, roll
 from snake_gym.benchmark.scenarios import Entrant, Scenarios
@@ -46,10 +47,25 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
     results = [_by_scenario(episodes) for episodes in results]
     curves = [Curve(e.name, chosen[e.name], e.sample_time_s, e.sample_progress_m) for e in results]
     files = {"progress_over_time.png": plot_over_time(curves, title)}
+    around = [onset_curve(e.columns, e.sample_time_s, e.sample_progress_m) for e in results]
+    known = [np.isfinite(speed).any(axis=1) for _, speed in around]
+    if any(is_known.any() for is_known in known) and (results[0].columns[FIRST] > 0.0).any():
+        speeds = [
+            curve._replace(time_s=time_s[is_known], values=speed[is_known])
+            for curve, (time_s, speed), is_known in zip(curves, around, known, strict=True)
+        ]
+        files["speed_around_onset.png"] = plot_over_time(speeds, title, "mean speed [m/s]", " from the onset of faults")
     for key in {"mean", score_key(summary["score"])}:
         name, quantity = _QUANTITIES.get(key, (key, key))
         series = [_by_faults(e.name, chosen[e.name], summary["policies"][e.name]["by_faults"], key) for e in results]
         files[f"{name}_by_faults.png"] = plot_by_faults(series, title, quantity)
+    sizes = summary["policies"][results[0].name].get("by_size", {})
+    for kind in dict.fromkeys(key.split()[0] for key in sizes):
+        keys = [key for key in sizes if key.split()[0] == kind]
+        series = [_by_size(e.name, chosen[e.name], summary["policies"][e.name]["by_size"], keys) for e in results]
+        against = f"{kind}: {'shift [degrees]' if keys[0].endswith('deg') else 'lost share [%]'}"
+        _, quantity = _QUANTITIES.get(score_key(summary["score"]), ("", summary["score"]))
+        files[f"score_by_{kind}.png"] = plot_by_faults(series, title, quantity, against)
     pair = contestants(results)
     if len(pair) == 2:
         one, other = pair
@@ -83,6 +99,13 @@ def _by_faults(name: str, colour: str, groups: Mapping[str, Mapping[str, Any]], 
     bounds = [interval_of(group, key) or [math.nan] * 2 for group in groups.values()]
     means = [group[key] for group in groups.values()]
     return FaultSeries(name, colour, [int(count) for count in groups], means, *zip(*bounds, strict=True))
+
+
+def _by_size(name: str, colour: str, groups: Mapping[str, Mapping[str, Any]], keys: Sequence[str]) -> FaultSeries:
+    """Return mean scores and their intervals for each range of sizes of one kind of fault, at its middle."""
+    bounds = [interval_of(groups[key], "score") or [math.nan] * 2 for key in keys]
+    middle = [sum(map(int, key.split()[1].split("-"))) // 2 for key in keys]
+    return FaultSeries(name, colour, middle, [groups[key]["score"] for key in keys], *zip(*bounds, strict=True))
 
 
 def draw_replay(

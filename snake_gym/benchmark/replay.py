@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from snake_gym.benchmark.oracle import oracle_entrant
+from snake_gym.benchmark.recovery import RECOVERY
 from snake_gym.benchmark.report import rows_csv
 from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import ORACLES, BenchmarkConfig, Entrant, Scenarios, make_scenarios, zero_residual
@@ -23,8 +24,8 @@ from snake_gym.benchmark.variants import varied
 from snake_gym.config import ConfigError, build, choose, load_yaml, read_json
 from snake_gym.interface.policy import controller_action
 
-_NOT_COMPARED = ("policy", "kind", "episode", "training")
-"""Columns that name a row."""
+_NOT_COMPARED = ("policy", "kind", "episode", "training", RECOVERY)
+"""Columns that name a row, and that of the time to a share of another policy's speed."""
 _FEWEST_WORLDS = 16
 """Worlds in a batch at least: products with few rows are rounded otherwise."""
 _TOLERANCE, _SMALLEST = 1e-3, 1e-4

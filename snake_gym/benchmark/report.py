@@ -19,9 +19,10 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from snake_gym.benchmark.recovery import FIRST, LAST, RECOVERY, SPEEDS, recovery
 from snake_gym.benchmark.runner import INFO_COLUMNS, Episodes
+from snake_gym.benchmark.scenarios import ORACLES
 from snake_gym.benchmark.statistics import (
-    Interval,
     compare_scores,
     interval,
     mean_interval,
@@ -33,10 +34,12 @@ from snake_gym.benchmark.statistics import (
 from snake_gym.robot.spec import FloatArray
 
 ROW_COLUMNS = (
-    "policy", "kind", "episode", "seed", "n_faults", "faults",
+    "policy", "kind", "episode", "seed", "n_faults", "faults", "fault_size", FIRST, LAST, *SPEEDS, RECOVERY,
     *(name for name in INFO_COLUMNS if name != "n_faults"), "return",
 )  # fmt: skip
 """Columns of the rows, if the env reports them; ``training`` follows if a policy has several."""
+SEVERE = 3
+"""Fewest faults of a severe episode."""
 
 
 def summarise(
@@ -46,7 +49,7 @@ def summarise(
     scores = {episodes.name: episodes.plays(episodes.score) for episodes in results}
     best = best_classical(results)
     rivals = [scores[episodes.name] for episodes in results if episodes.kind == "classical"]
-    oracles = [scores[episodes.name].mean(axis=0) for episodes in results if episodes.kind == "oracle"]
+    oracles = {episodes.name: scores[episodes.name].mean(axis=0) for episodes in results if episodes.kind == "oracle"}
     compared = dict.fromkeys([*([] if best is None else [best.name]), *references])
     policies: dict[str, Any] = {}
     for episodes in results:
@@ -55,21 +58,22 @@ def summarise(
         per_m = policy["energy_j_per_m"]
         policy["cost_of_transport"] = per_m / weight_n if per_m is not None and weight_n else None
         policy["by_faults"] = {
-            str(count): _summary(episodes, faults == count, resamples)
-            | _retention(episodes, faults == count, resamples)
+            str(count): _summary(episodes, faults == count, resamples) | _regained(episodes, faults == count, resamples)
             for count in np.unique(faults).tolist()
         }
-        policy |= _retention(episodes, faults == faults.max(), resamples)
         if "faults" in episodes.columns:
-            for by, groups in fault_groups(episodes.columns["faults"]).items():
+            for by, groups in fault_groups(episodes.columns).items():
                 policy[by] = {key: _of_group(episodes, chosen, resamples) for key, chosen in groups.items()}
+        policy |= _regained(episodes, faults >= 0, resamples)
+        healthy = faults[: own.shape[1]] == 0
         policy["against"] = {
-            other: compare_scores(own, scores[other], resamples) for other in compared if other != name
+            other: compare_scores(own, scores[other], resamples) | healthy_tax(own, scores[other], healthy, resamples)
+            for other in compared
+            if other != name
         }
         if episodes.kind == "learned" and best is not None and np.isfinite(own).all():
             policy |= _against_best(own, scores[best.name].mean(axis=0), rivals, resamples)
-        if any(float(each.mean()) > 0.0 for each in oracles):
-            policy["regret"], policy["regret_ci95"] = regret(own, np.stack(oracles), resamples)
+        policy |= {f"of_{each}": share_of(own, oracle, faults, resamples) for each, oracle in oracles.items()}
         policies[name] = policy
     return {
         "policies": policies,
@@ -79,48 +83,63 @@ def summarise(
     }
 
 
-def regret(plays: FloatArray, oracles: FloatArray, resamples: int) -> tuple[float | None, Interval]:
-    """Return how far ``plays`` (T, n) are below the best oracle of ``oracles`` (R, n), as a share of its mean."""
-    ends = ratio_interval(plays, oracles, resamples)
-    share = number(1.0 - plays.mean() / oracles.mean(axis=1).max())
-    return share, None if ends is None else [1.0 - ends[1], 1.0 - ends[0]]
+def _regained(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
+    columns = [name for name in (*SPEEDS, RECOVERY) if name in episodes.columns]
+    found = recovery({name: episodes.plays(name, chosen) for name in columns}, resamples) if columns else {}
+    return {"recovery": found} if found else {}
 
 
-def fault_groups(faults: NDArray[Any]) -> dict[str, dict[str, NDArray[np.bool_]]]:
-    """Return the episodes by the one kind of their ``faults`` (W,), and by the one joint that fails, as masks (W,)."""
+def share_of(plays: FloatArray, bound: FloatArray, n_faults: NDArray[Any], resamples: int) -> dict[str, Any]:
+    """Return the mean of ``plays`` (T, n) over that of ``bound`` (n,), in all scenarios and in those with ``SEVERE``
+    faults and more, and both intervals; None without them, or where the bound makes nothing."""
+    found: dict[str, Any] = {}
+    for name, chosen in (("share", n_faults >= 0), ("severe", n_faults >= SEVERE)):
+        chosen = chosen[: bound.size]
+        own, best = plays[:, chosen], bound[chosen]
+        known = best.size > 0 and best.mean() > 0.0
+        found[name] = number(own.mean() / best.mean()) if known else None
+        found[f"{name}_ci95"] = ratio_interval(own, best, resamples) if known else None
+    return found
+
+
+def healthy_tax(own: FloatArray, other: FloatArray, healthy: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
+    """Return the share by which ``own`` (T, n) is below ``other`` without faults; None if all have faults."""
+    share = share_of(own[:, healthy], other[:, healthy].mean(axis=0), np.zeros(healthy.sum()), resamples)
+    tax, ends = share["share"], share["share_ci95"]
+    return {
+        "healthy_tax": None if tax is None else 1.0 - tax,
+        "healthy_tax_ci95": None if ends is None else [1.0 - ends[1], 1.0 - ends[0]],
+    }
+
+
+def fault_groups(columns: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[np.bool_]]]:
+    """Return the episodes by the one kind of their ``faults`` (W,), and by the one joint that fails, as masks (W,).
+
+    Where every faulty episode has one fault with a size, they are grouped by that too: by the share of the torque (or
+    other strength) that is lost, or the shift in degrees.
+    """
     found = {}
     for group, part in (("by_kind", 1), ("by_joint", 0)):
-        sets = [{fault.split(":")[part] for fault in text.split()} for text in faults.tolist()]
+        sets = [{fault.split(":")[part] for fault in text.split()} for text in columns["faults"].tolist()]
         only = np.array([min(each) if len(each) == 1 else "" for each in sets])
         found[group] = {key: only == key for key in sorted(set(only.tolist()) - {""})}
+    size = columns.get("fault_size", np.full(1, np.nan))
+    if np.isfinite(size).any() and (np.isfinite(size) == (columns["n_faults"] > 0)).all():
+        found["by_size"] = {}
+        for kind, chosen in found["by_kind"].items():
+            is_shift = kind in ("offset", "slipped")
+            value, width = (np.degrees(size), 10) if is_shift else (100.0 * (1.0 - size), 20)
+            place = np.maximum(np.ceil(value / width), 1.0) * width
+            for end in np.unique(place[chosen]).astype(int).tolist():
+                key = f"{kind} {end - width:02}-{end:02} {'deg' if is_shift else '%'}"
+                found["by_size"][key] = chosen & (place == end)
     return found
 
 
 def _of_group(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
     runs = episodes.plays(episodes.score, chosen)
     mean = {"score": number(runs.mean()), "score_ci95": mean_interval(runs, resamples)}
-    return {**mean, "episodes": runs.shape[1], **_retention(episodes, chosen, resamples)}
-
-
-def _retention(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
-    """Return the mean score of the ``chosen`` episodes over the mean score without faults.
-
-    Trainings and scenarios are resampled, so that the interval holds what both means are uncertain by.
-    """
-    without = episodes.columns["n_faults"] == 0
-    if without.all() or not (without.any() and chosen.any()):
-        return {"retention": None, "retention_ci95": None}
-    runs, n = episodes.plays(episodes.score), episodes.shape[1]
-    with_faults, healthy = chosen[:n], without[:n]
-    columns = np.stack(np.broadcast_arrays(runs * with_faults, with_faults, runs * healthy, healthy))
-
-    def ratio(means: FloatArray) -> FloatArray:
-        with np.errstate(all="ignore"):
-            whole = means[2] / means[3]
-            return np.asarray(np.where(whole > 0.0, means[0] / means[1] / whole, np.nan))
-
-    estimate = ratio(columns.mean(axis=(1, 2)))
-    return {"retention": number(estimate), "retention_ci95": interval(columns, ratio, resamples)}
+    return {**mean, "episodes": runs.shape[1]}
 
 
 def best_classical(results: Sequence[Episodes]) -> Episodes | None:
@@ -236,8 +255,7 @@ _CELLS: dict[str, tuple[str, str]] = {
     "contact_share": ("in\ncontact", ".0%"), "contact_force_n": ("contact\n[N]", ".1f"),
     "cross_track_m": ("off path\n[m]", ".3f"), "speed_error_m_s": ("speed off\n[m/s]", ".3f"),
     "heading_error_rad": ("heading\noff [rad]", ".2f"), "folded": ("folded", ".1%"),
-    "energy_j_per_m": ("J/m", ".0f"), "regret": ("regret\n(95 %)", ".1%"),
-    "retention": ("kept", ".2f"),
+    "energy_j_per_m": ("J/m", ".0f"), **{f"of_{name}": (f"of\n{name}", ".2f") for name in ORACLES},
 }  # fmt: skip
 """Columns of the table: key in the summary -> heading and number format."""
 
@@ -256,9 +274,8 @@ def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
     for name, policy in ranked:
         cells = [with_interval(policy, mean) for mean in means]
         for each in shown:
-            cells.append("-" if policy.get(each) is None else format(policy[each], _CELLS[each][1]))
-            if each == "regret":
-                cells[-1] += f" {show_bounds(policy['regret_ci95'], '.1%')}"
+            value = policy[each]["share"] if each.startswith("of_") else policy.get(each)
+            cells.append("-" if value is None else format(value, _CELLS[each][1]))
         seeds = policy["seed_means"] if policy["kind"] == "learned" else []
         label = f"{name} ({len(seeds)} seed{'s' if len(seeds) > 1 else ''})" if seeds else name
         overall.add_row(Text(label), *cells, style="bold" if seeds else None)

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
-from snake_gym.benchmark.scenarios import Entrant, EntrantKind, Scenarios
+from snake_gym.benchmark.recovery import FIRST, LAST, RECOVERY, onset_speeds, recovery_times
+from snake_gym.benchmark.scenarios import BOUND, Entrant, EntrantKind, Scenarios
 from snake_gym.config import digest
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.interface.policy import Policy
+from snake_gym.physics.faults import HEALTHY, OFFSET, SLIPPED, SLOW, WEAK
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import name_of_code
 
@@ -43,7 +45,8 @@ class Episodes:
     name: str
     kind: EntrantKind
     columns: dict[str, NDArray[Any]]
-    """Arrays (W,): seed, faults (text such as "3:locked 5:free"), return and the reported ones of ``INFO_COLUMNS``."""
+    """Arrays (W,): seed, faults (text such as "3:locked 5:free") and their onsets, ``fault_size`` (strength, or shift
+    [rad], of an episode's one fault), speeds around the onsets, return and the reported ones of ``INFO_COLUMNS``."""
     sample_time_s: FloatArray
     """(T,) times of the samples, from 0 to the time limit [s]."""
     sample_progress_m: NDArray[np.float32]
@@ -78,19 +81,20 @@ def play(entrant: Entrant, scenarios: Scenarios, rows: Sequence[int] | None = No
         samples: list[FloatArray] = []
         total = np.zeros(seeds.size)
         infos: dict[str, Any] = {}
-        scenario, faults = "", [""]
+        scenario, faults = "", dict[str, NDArray[Any]]()
         for done, (reward, _, infos) in enumerate(roll(entrant.make_policy(env), env, seeds.tolist())):
             if done == 0:
-                scenario, faults = _digest(env), _fault_texts(env)
+                scenario, faults = _digest(env), _fault_columns(env)
             total += reward
             if done == sampled[len(samples)]:
                 samples.append(infos["progress_m"])
     samples += [infos["progress_m"]] * (len(sampled) - len(samples))  # where all episodes ended early
     score = env.core.task.score
     columns = {name: infos[name] for name in dict.fromkeys((*INFO_COLUMNS, score)) if name in infos}
-    columns |= {"seed": seeds, "faults": np.array(faults), "return": total}
+    columns |= {"seed": seeds, **faults, "return": total}
     times = np.array(sampled) * env.core.spec.control_dt_s
     progress = np.array(samples, dtype=np.float32)
+    columns |= onset_speeds(columns, times, progress)
     return Episodes(entrant.name, entrant.kind, columns, times, progress, scenario, score)
 
 
@@ -115,17 +119,27 @@ def roll(
         yield reward, ended, infos
 
 
-def play_all(entrants: Sequence[Entrant], scenarios: Scenarios, progress: Console | None = None) -> list[Episodes]:
+def play_all(
+    entrants: Sequence[Entrant],
+    scenarios: Scenarios,
+    progress: Console | None = None,
+    bound_m_s: FloatArray | None = None,
+) -> list[Episodes]:
     """Play every entrant; entrants of one name are trainings of one recipe, and their rows become one result.
 
-    ``progress``: console for a bar. Raises RuntimeError if two policies did not get the same scenarios, so that they
-    cannot be compared.
+    ``progress``: console for a bar. ``bound_m_s`` (W,): speed ``after_m_s`` of the bound, where that does not play.
+    Raises RuntimeError if two policies did not get the same scenarios, so that they cannot be compared.
     """
     played: dict[str, list[Episodes]] = {}
     for entrant in track(entrants, "policies", console=progress, disable=progress is None):
         played.setdefault(entrant.name, []).append(play(entrant, scenarios))
     if len({episodes.scenario for trainings in played.values() for episodes in trainings}) > 1:
         raise RuntimeError("the policies did not play the same scenarios; their episodes cannot be paired")
+    if BOUND in played:
+        bound_m_s = played[BOUND][0].columns["after_m_s"]
+    if bound_m_s is not None and np.isfinite(bound_m_s).any():
+        for each in itertools.chain.from_iterable(played.values()):
+            each.columns[RECOVERY] = recovery_times(each.columns, each.sample_time_s, each.sample_progress_m, bound_m_s)
     return [join_plays(trainings) for trainings in played.values()]
 
 
@@ -146,14 +160,25 @@ def _digest(env: SnakeVectorEnv) -> str:
     return digest(*itertools.chain.from_iterable(pairs))
 
 
-def _fault_texts(env: SnakeVectorEnv) -> list[str]:
-    """Return the joints (from 1) that fail in each world, and their faults: "3:locked 5:free 5:weak"."""
-    robot = env.core.robot
-    return [
+def _fault_columns(env: SnakeVectorEnv) -> dict[str, NDArray[Any]]:
+    """Return the joints (from 1) that fail in each world and how ("3:locked 5:free 5:weak"), onsets and the size."""
+    slots = env.core.robot.faults, env.core.robot.second_faults
+    kind, onset, strength, shift = (
+        np.stack([getattr(faults, name) for faults in slots], axis=2)
+        for name in ("kind", "onset_s", "strength", "offset_rad")
+    )
+    texts = [
         " ".join(
-            f"{joint + 1}:{name_of_code(kinds[slot])}"
-            for joint, kinds in enumerate(both.T)
-            for slot in np.flatnonzero(kinds)
+            f"{joint + 1}:{name_of_code(kinds[slot])}" for joint, kinds in enumerate(own) for slot in kinds.nonzero()[0]
         )
-        for both in np.stack([robot.faults.kind, robot.second_faults.kind], axis=1)
+        for own in kind
     ]
+    fails, has_size = kind != HEALTHY, np.isin(kind, (WEAK, SLOW, OFFSET, SLIPPED))
+    size = np.where(np.isin(kind, (OFFSET, SLIPPED)), np.abs(shift), strength).sum(axis=(1, 2), where=has_size)
+    is_one = (fails.sum(axis=(1, 2)) == 1) & has_size.any(axis=(1, 2))
+    first = onset.min(axis=(1, 2), where=fails, initial=np.inf)
+    last = onset.max(axis=(1, 2), where=fails, initial=-np.inf)
+    return {
+        "faults": np.array(texts), FIRST: np.where(np.isfinite(first), first, np.nan),
+        LAST: np.where(np.isfinite(last), last, np.nan), "fault_size": np.where(is_one, size, np.nan),
+    }  # fmt: skip

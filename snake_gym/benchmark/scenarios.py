@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
@@ -32,9 +32,20 @@ from snake_gym.robot.spec import RobotSpec
 from snake_gym.tasks.task_settings import build_env, laid_over, scenario_settings
 
 EntrantKind = Literal["learned", "classical", "oracle", "reference"]
-"""Kinds of entrants. Regret is measured to oracles, and nothing to references."""
-ORACLES = {"oracle": True, "oracle_next": False}
-"""Names of oracles (``oracle``), and whether they know the targets to come."""
+"""Kinds of entrants. Shares are measured to oracles, and nothing to references."""
+
+
+class Foresight(NamedTuple):
+    """Whether an oracle knows what is to come."""
+
+    targets: bool
+    faults: bool
+
+
+BOUND = "oracle_now"
+"""Oracle that knows no more than a policy can find out."""
+ORACLES = {"oracle": Foresight(True, True), "oracle_next": Foresight(False, True), BOUND: Foresight(False, False)}
+"""Names of oracles (``oracle``)."""
 
 
 class Variant(Settings):
@@ -71,8 +82,8 @@ class BenchmarkConfig(Settings):
     env: dict[str, Any] = field(default_factory=dict)
     """Settings of the env (faults, sensors, time_limit_s ...); robot and action are not set here."""
     controllers: tuple[str, ...] = ("sjc", "cc", "cpg")
-    """Classical entrants: a kind, played with its tuned parameters, or ``name=file.yaml``; ``oracle`` and
-    ``oracle_next``, which see the truth, are bounds to compare with."""
+    """Classical entrants: a kind, played with its tuned parameters, or ``name=file.yaml``; ``oracle``,
+    ``oracle_next`` and ``oracle_now``, which see the truth, are bounds to compare with."""
     policies: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Learned entrants: name and path of a run folder, checkpoint, policy file, or a policy of another kind. A list of
     paths, a glob (``runs/ppo/seed_*``) or a folder of runs: trainings of one recipe, which are one row."""

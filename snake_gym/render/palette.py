@@ -29,7 +29,7 @@ LEARNED = ("#AA3377", "#EE6677", "#661100")
 CLASSICAL = (BLUE, "#999933", "#555555", "#88CCEE", "#332288", "#8A5A2B", "#44AA99", "#BBBBBB")
 """Colours of policies, from Tol's sets, distinct from those of faults and targets."""
 
-ORACLES = ("#2222DD", "#22DD77")
+ORACLES = ("#2222DD", "#22DD77", "#AA22AA")
 _FAULTS: dict[int, str] = {LOCKED: VERMILION, FREE: SKY, WEAK: YELLOW, SLOW: "#CC79A7", OFFSET: "#117733"}
 _FURTHER = ("#33DD22", "#DD22DD", "#88DD66", "#8877DD", "#DD2233", "#DDAA66")
 """Colours of further kinds of faults, far from all others."""

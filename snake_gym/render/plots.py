@@ -35,18 +35,21 @@ class FaultSeries(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Progress over time of one policy in all episodes."""
+    """Progress, or speed, over time of one policy in all episodes."""
 
     name: str
     colour: str
     time_s: FloatArray
     """(T,) times [s]."""
-    progress_m: NDArray[np.floating]
-    """(T, W) progress [m]."""
+    values: NDArray[np.floating]
+    """(T, W) progress [m], or speed [m/s]."""
 
 
-def plot_by_faults(series: Sequence[FaultSeries], title: str = "", quantity: str = "mean progress [m]") -> bytes:
-    """Plot the mean of a quantity with its 95 % interval against the number of failed joints."""
+def plot_by_faults(
+    series: Sequence[FaultSeries], title: str = "", quantity: str = "mean progress [m]",
+    against: str = "failed joints in the episode",
+) -> bytes:  # fmt: skip
+    """Plot the mean of a quantity with its 95 % interval against the number of failed joints, or another number."""
     figure, (axes,) = _figure(1, (7.2, 4.4))
     shift = 0.5 / max(len(series), 1)
     for index, one in enumerate(series):
@@ -59,10 +62,9 @@ def plot_by_faults(series: Sequence[FaultSeries], title: str = "", quantity: str
         )  # fmt: skip
     counts = sorted({count for one in series for count in one.faults})
     axes.set_xticks(counts)
-    axes.set_xlim(min(counts, default=0) - 0.5, max(counts, default=0) + 0.5)
     lowest = (value for one in series for value in (*one.low, *one.mean) if np.isfinite(value))
     axes.set_ylim(min((0.0, *lowest)), None)
-    axes.set(xlabel="failed joints in the episode", ylabel=f"{quantity}, 95 % interval")
+    axes.set(xlabel=against, ylabel=f"{quantity}, 95 % interval")
     return _finish(figure, title, len(series), below=True)
 
 
@@ -104,17 +106,16 @@ def plot_paired(
     return _finish(figure, title, 0)
 
 
-def plot_over_time(curves: Sequence[Curve], title: str = "") -> bytes:
-    """Plot mean progress over time with the 95 % interval of the mean."""
+def plot_over_time(curves: Sequence[Curve], title: str = "", what: str = "mean progress [m]", since: str = "") -> bytes:
+    """Plot a mean over time with the 95 % interval of the mean; nan is no part of it."""
     figure, (axes,) = _figure(1, (7.2, 4.4))
     for curve in curves:
-        progress = np.asarray(curve.progress_m, dtype=np.float64)
-        mean = progress.mean(axis=1)
-        spread = 1.96 * progress.std(axis=1, ddof=1) / np.sqrt(progress.shape[1]) if progress.shape[1] > 1 else 0.0
+        values, n = np.asarray(curve.values, dtype=np.float64), np.isfinite(curve.values).sum(axis=1)
+        mean, spread = np.nanmean(values, axis=1), 1.96 * np.nanstd(values, axis=1) / np.sqrt(np.maximum(n - 1, 1))
         axes.plot(curve.time_s, mean, color=curve.colour, lw=2, label=curve.name)
         axes.fill_between(curve.time_s, mean - spread, mean + spread, color=curve.colour, alpha=0.2, lw=0)
-    axes.set_xlim(0.0, max((float(curve.time_s[-1]) for curve in curves), default=1.0))
-    axes.set(xlabel="time [s]", ylabel="mean progress [m], 95 % interval")
+    axes.set(xmargin=0.0, xlabel=f"time{since} [s]", ylabel=f"{what}, 95 % interval")
+    axes.set_ylim(min(0.0, axes.get_ylim()[0]), None)
     return _finish(figure, title, len(curves))
 
 

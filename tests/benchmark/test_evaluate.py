@@ -35,7 +35,7 @@ def run(*arguments: Any) -> int:
     return evaluate.main([str(argument) for argument in arguments])
 
 
-def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "results"
     assert run("--config", settings, "--out", out) == 0
     files = {path.name for path in out.iterdir()}
@@ -47,9 +47,7 @@ def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: p
     assert set(results["policies"]) == {"sjc", "cc"}
     assert results["notes"] == []
     assert results["config"]["env"]["time_limit_s"] == 4.0
-    assert results["policies"]["cc"]["controller"]["kind"] == "cc"
     assert results["policies"]["cc"]["controller"]["amplitude_rad"] == 0.5
-    assert results["best_classical"] in ("sjc", "cc")
     assert "numpy" in results["versions"]
     head, *rows = ((out / "episodes.csv").read_text()).splitlines()
     assert len(rows) == 24
@@ -60,21 +58,6 @@ def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: p
     shown = {(policy["name"], policy["progress_mm"][-1]) for scene in data["scenes"] for policy in scene["policies"]}
     assert len(data["scenes"]) == 3 and shown <= table
     assert (out / "replay.gif").stat().st_size < 2_000_000
-    text = capsys.readouterr()
-    assert "sjc" in text.out
-    assert f"results, plots and replay.html are in {out}" in text.out
-    assert "note:" not in text.out
-
-
-def test_scenarios_of_trainings_are_noted(settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "out"
-    arguments = ("--config", settings, "--out", out, "--no-pictures")
-    assert run(*arguments, "--episodes", 5, "--seed", 40, "--set", "env.faults.n_max=0") == 0
-    results = json.loads((out / "results.json").read_text())
-    assert "note: seeds 40 to 44 are among those of training" in capsys.readouterr().out
-    assert "seeds 40 to 44" in results["notes"][0]
-    assert results["policies"]["cc"]["by_faults"].keys() == {"0"}
-    assert not (out / "replay.html").exists()
 
 
 def test_a_learned_policy_plays_against_the_controllers(settings: Path, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from snake_gym.config import ConfigError, dump_yaml, merge
 from tests.agents.runs import untrained
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = ROOT / "agents" / "pretrained" / "resilient_servo_locked_joints"
 FIELD = "SnakeGym/ObstacleField-v0"
 FREE = {
     "time_limit_s": 4.0, "faults": {"n_min": 1, "n_max": 1, "kinds": ["free"]}, "course": {"radius_m": 0.3},
@@ -99,16 +98,6 @@ def test_an_env_file_takes_the_place_of_the_settings(tmp_path: Path, policies: P
     assert (demo.env, demo.policies) == ({"time_limit_s": 8, "faults": {"n_max": 1}}, {"ppo": "runs/demo"})
     with pytest.raises(ConfigError, match="field is not a setting"):
         config_of("--policy", policies / "free", "--env", ROOT / "configs/env/obstacle_field.yaml")
-
-
-def test_a_policy_at_home_needs_no_word_and_one_away_gets_it(policies: Path, tmp_path: Path) -> None:
-    assert play(tmp_path, "--policy", f"ppo={SHIPPED}", "--controllers", "cc")["notes"] == []
-    away = ["--policy", f"mine={policies}/free", "--controllers", "none"]
-    notes = play(tmp_path, *away, "--set", "env.faults.n_max=2", "--set", "env.sensors.angle_noise_rad=0.01")["notes"]
-    assert notes == ["mine: trained in other scenarios: faults.n_max 2 for 1, sensors.angle_noise_rad 0.01 for 0"]
-    heavier = ["--set", "robot={preset: resilient_servo, link_mass_kg: 1.5, joint_limit_rad: 1.2}"]
-    (note,) = play(tmp_path, "--policy", f"ppo={SHIPPED}", "--controllers", "none", *heavier)["notes"]
-    assert note == "ppo: plays on a changed resilient_servo: link_mass_kg 1.5 for 1, joint_limit_rad 1.2 for 1.5708"
 
 
 def test_a_benchmark_shows_nobody_the_truth() -> None:

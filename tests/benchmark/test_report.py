@@ -96,13 +96,8 @@ def test_policies_are_compared_by_how_often_they_get_through() -> None:
     summary = summarise([ppo, sjc, crossing("cc", "classical", True, True, False, False)], 200)
     found = summary["policies"]["ppo"]
     assert summary["best_classical"] == "cc"
-    assert [found[key] for key in ("success", "mean", "time_to_goal_s", "ratio", "ahead")] == [
-        0.75,
-        3.25,
-        30,
-        1.5,
-        0.25,
-    ]
+    wanted = {"success": 0.75, "mean": 3.25, "time_to_goal_s": 30, "ratio": 1.5, "ahead": 0.25}
+    assert {key: found[key] for key in wanted} == wanted
     shares = [found[key] for key in ("route_share", "contact_share", "contact_force_n")]
     assert shares == pytest.approx([3.25 / 4.0, (3 * 0.3 + 0.1) / 4, (3 * 1.5 + 0.5) / 4])
     assert "ppo makes 1.50" in verdicts(summary)[0]
@@ -135,17 +130,20 @@ def test_without_a_rival_there_is_no_ratio(results: list[Episodes]) -> None:
     json.dumps(summary, allow_nan=False)
 
 
-def test_regret_is_measured_to_the_best_oracle() -> None:
-    good = np.array([2.0, 4.0, 6.0])
+def test_scores_over_oracles_and_the_healthy_tax_by_hand() -> None:
+    faults, good = np.array([0, 0, 3, 4]), np.array([8.0, 12.0, 6.0, 4.0])
     rows = [
-        episodes("cc", n=3, progress_m=0.75 * good), episodes("weak", "oracle", n=3, progress_m=np.ones(3)),
-        episodes("best", "oracle", n=3, progress_m=good),
+        episodes("ppo", "learned", n=4, n_faults=faults, progress_m=good * [0.9, 0.8, 0.5, 0.5]),
+        episodes("specialist", "learned", n=4, n_faults=faults, progress_m=good),
+        episodes("oracle_now", "oracle", n=4, n_faults=faults, progress_m=good),
     ]  # fmt: skip
-    found = summarise(rows, 200)["policies"]
-    assert found["cc"]["regret"] == pytest.approx(0.25)
-    assert found["cc"]["regret_ci95"] == pytest.approx([0.25, 0.25])  # pairs: each is a quarter behind
-    assert found["best"]["regret"] == 0.0
-    assert "regret" not in summarise(rows[:1], 200)["policies"]["cc"]
+    ppo = summarise(rows, 200, ["specialist"])["policies"]["ppo"]
+    of, tax = ppo["of_oracle_now"], ppo["against"]["specialist"]
+    assert (of["share"], of["severe"]) == pytest.approx((21.8 / 30.0, 0.5))
+    assert of["severe_ci95"] == pytest.approx([0.5, 0.5]), "pairs: each makes half"
+    assert tax["healthy_tax"] == pytest.approx(1.0 - 16.8 / 20.0)
+    assert tax["healthy_tax_ci95"] == pytest.approx([0.1, 0.2], abs=0.001)
+    assert "of_oracle_now" not in summarise(rows[:1], 200)["policies"]["ppo"]
 
 
 def failing(faults: list[str], progress: list[float]) -> Episodes:
@@ -153,20 +151,16 @@ def failing(faults: list[str], progress: list[float]) -> Episodes:
     return episodes("cc", n=len(faults), faults=np.array(faults), n_faults=counts, progress_m=np.array(progress))
 
 
-def test_retention_by_hand() -> None:
+def test_groups_of_episodes_by_hand() -> None:
     faults = ["", "", "3:locked", "4:free", "3:free 4:free", "1:locked 2:free", "3:locked 5:locked"]
-    made = failing(faults, [8.0, 12.0, 9.0, 5.0, 3.0, 2.0, 4.0])
-    policy = summarise([made], 200)["policies"]["cc"]
-    assert policy["retention"] == pytest.approx(3.0 / 10.0), "two faults over none"
-    by_faults = {count: group["retention"] for count, group in policy["by_faults"].items()}
-    assert by_faults == pytest.approx({"0": 1.0, "1": 0.7, "2": 0.3})
-    kinds = {kind: (group["score"], group["retention"], group["episodes"]) for kind, group in policy["by_kind"].items()}
-    assert kinds == {"free": (4.0, pytest.approx(0.4), 2), "locked": (6.5, pytest.approx(0.65), 2)}
-    joints = {joint: (group["score"], group["retention"]) for joint, group in policy["by_joint"].items()}
-    assert joints == {"3": (9.0, pytest.approx(0.9)), "4": (5.0, pytest.approx(0.5))}
-    for every in (["", ""], ["1:locked", "2:locked"]):
-        policy = summarise([failing(every, [1.0, 2.0])], 200)["policies"]["cc"]
-        assert policy["retention"] is policy["retention_ci95"] is None
+    policy = summarise([failing(faults, [8.0, 12.0, 9.0, 5.0, 3.0, 2.0, 4.0])], 200)["policies"]["cc"]
+    groups = {by: {key: of["score"] for key, of in policy[by].items()} for by in ("by_kind", "by_joint")}
+    assert groups == {"by_kind": {"free": 4.0, "locked": 6.5}, "by_joint": {"3": 9.0, "4": 5.0}}
+    one = failing(["1:weak", "2:weak", "3:slipped", ""], [1.0, 2.0, 3.0, 4.0])
+    one.columns["fault_size"] = np.array([0.95, 0.3, 0.2, np.nan])  # 5 and 70 % of the torque lost, 11 degrees
+    by_size = summarise([one], 200)["policies"]["cc"]["by_size"]
+    expected = {"weak 00-20 %": 1.0, "weak 60-80 %": 2.0, "slipped 10-20 deg": 3.0}
+    assert {key: of["score"] for key, of in by_size.items()} == expected
 
 
 def test_the_documentation_has_every_number_of_the_json() -> None:

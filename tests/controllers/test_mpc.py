@@ -91,31 +91,20 @@ def test_worth_counts_the_way_to_the_target_and_the_time_after_it() -> None:
     np.testing.assert_allclose(total, 0.01 * reached_in + 0.5 * 0.2 * (planner.n_steps - reached_in))
 
 
-@pytest.mark.slow
-def test_both_get_further_than_the_gait_they_begin_with() -> None:
-    here = scenarios(faults={**FAULTS, "onset_min_s": 3.0, "onset_max_s": 3.0})
-    gait = {"amplitude_rad": 0.52, "frequency_rad_s": 5.1, "phase_shift_rad": 0.44}
-    plan = {"samples": 32}
-    entrants = [classical(kind="sjc", **gait), classical(kind="mpc", plan=plan), oracle_entrant("oracle", here, **plan)]
-    results = [play(entrant, here) for entrant in entrants]
-    assert len({each.scenario for each in results}) == 1
-    plain, planned, knowing = (each.columns["progress_m"].mean() for each in results)
-    assert planned > plain + 0.3
-    assert knowing > plain + 0.3
-
-
-def test_an_oracle_knows_of_a_fault_to_come_and_the_controller_does_not() -> None:
-    for who, knows in (("oracle_next", True), ("mpc", False)):
+@pytest.mark.parametrize("times", [("onset_s", 0.6, 50.0), ("duration_s", 0.6, 50.0)])
+def test_only_some_oracles_know_when_faults_come_and_end_and_the_controller_does_not(times: tuple) -> None:
+    name, *values = times  # after the first step, which the two scenarios share; within the horizon or not
+    for who, knows in (("oracle_next", True), ("oracle_now", False), ("mpc", False)):
         shapes = []
-        for onset_s in (0.6, 50.0):  # after the first step, which the two scenarios share; within the horizon or not
-            here = scenarios(1, faults={"events": [{"joint": 4, "kind": "locked", "onset_s": onset_s}]})
-            settings = {"samples": 16}
-            entrant = oracle_entrant(who, here, **settings) if knows else classical(kind="mpc", plan=settings)
+        for value in values:
+            here = scenarios(1, faults={"events": [{"joint": 4, "kind": "locked", name: value}]})
+            settings = {"samples": 64}
+            entrant = classical(kind="mpc", plan=settings) if who == "mpc" else oracle_entrant(who, here, **settings)
             env = here.make_env(entrant)
             played = roll(entrant.make_policy(env), env, 0)
             next(played), next(played)
             shapes.append(env.core.robot.joint_angle())
-        assert (np.abs(shapes[0] - shapes[1]).max() > 1e-6) == knows
+        assert (np.abs(shapes[0] - shapes[1]).max() > 1e-6) == knows, who
 
 
 def test_an_oracle_in_a_batch_plays_like_alone_and_again() -> None:
