@@ -19,10 +19,12 @@ are the case G = 0: no stiffness, no small step.
 
 from __future__ import annotations
 
+import math
+
 from snake_gym.physics.lanes import (
     AHEAD, ARM, A_N, A_R, A_T, COS, CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, HALF, HEAD_X, HEAD_Y,
-    MASS, MU, NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL, RIGID, RW,
-    RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
+    MASS, MU, NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PUSH_X, PUSH_Y, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL,
+    RIGID, RW, RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import kernel, load, splat, store
 
@@ -96,6 +98,19 @@ def locate_links(s, n, base):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def fastest_point(s, n, vx_field, vy_field, rate_field):  # type: ignore[no-untyped-def]
+    """Return a bound of the speed [m/s] of any point of the links, whose centres' velocities and rates are given."""
+    square, turning = splat(s, 0.0), splat(s, 0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        vx, vy = load(s, a + vx_field), load(s, a + vy_field)
+        square = max(square, vx * vx + vy * vy)
+        reach = load(s, a + HALF) * (1.0 + abs(load(s, a + AHEAD)))
+        turning = max(turning, reach * abs(load(s, a + rate_field)))
+    return math.sqrt(square) + turning
+
+
+@kernel
 def locate_head(s, n):  # type: ignore[no-untyped-def]
     """Set the head link's middle HEAD_X, HEAD_Y from the link angles and the centre of mass."""
     world = (n + 1) * RECORD
@@ -106,10 +121,11 @@ def locate_head(s, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
+def eliminate_links(s, first, n, touching, pressed):  # type: ignore[no-untyped-def]
     """Fold link after link and joint after joint, from link ``first`` to the head, into the impedance Q, P.
 
-    ``touching``: the records hold the contacts' part (``contact``), which acts at the link's head-side end.
+    ``touching``: the records hold the contacts' part (``contact``), which acts at the link's head-side end;
+    ``pressed``: they hold the impulses of links that touch each other (``touch``), which act there too.
     """
     for i in range(first, n + 1):
         a = i * RECORD
@@ -162,6 +178,9 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
             px += load(s, a + CPX)
             py += load(s, a + CPY)
             pw += load(s, a + CPW)
+        if pressed:
+            px += load(s, a + PUSH_X)
+            py += load(s, a + PUSH_Y)
         # Joint at the head-side end: omega = omega_next + rel, and Q_uw u + Q_ww omega - P_w = mu with
         # mu = T0 - K rel gives, with g = 1 / (Q_ww + K),
         #   rel = E - g (Q_uw u + Q_ww omega_next),  E = g (T0 + P_w);  a rigid joint is rel = B: g = 0, E = B.

@@ -60,8 +60,8 @@ _MOST_FIELDS = 256
     QXX, QXY, QYY, QX, QY, QW, PX, PY, PR,
     # solution; carried from record to record: joint velocity U, sum of m v; position of the link's middle
     SOL_W, REL, MU, UX, UY, SUM_X, SUM_Y, NEW_VX, NEW_VY, POS_X, POS_Y,
-    # Runge-Kutta: stage base and weighted sum
-    TH0, OM0, DTH, DOM,
+    # impulse of touching links at the link's head-side end, record 0: at the tail's end; place of the tail-side end
+    PUSH_X, PUSH_Y, AT_X, AT_Y,
     # a servo's imperfections: dead band, half the backlash, torque-speed line, share of the voltage per torque;
     # motor ahead of the joint, the same one step before, torque of the loop with the motor there, flank that pushes
     DEAD, PLAY, NO_LOAD, PER_NM, LASH, LASH_P, DRIVE, GAIN, FLANK,
@@ -93,8 +93,6 @@ FAULT = F2_KIND - F_KIND
     # (joint_descent); JAMMED: nothing has settled the laws, and the world stands still; number of such steps
     TRIES, CARRY_TRIES, FRICTION_TRIES, BOUNCE_TRIES, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, DESCENT, SLOPE,
     TOLERANCE, JAMMED, STOOD_STILL,
-    # Runge-Kutta
-    CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
     *_,
 ) = range(RECORD)
 

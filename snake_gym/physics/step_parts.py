@@ -7,15 +7,14 @@ of two. One whose solution is not as predicted takes the stage again, from the s
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from snake_gym.physics.broad_phase import LEAST_STRIDE, SPEEDING_UP, count_slots, look_around
+from snake_gym.physics.chain import fastest_point
 from snake_gym.physics.contact_law import normal_velocity
 from snake_gym.physics.implicit import LATER, finish_stage, length_of, solve_stage
 from snake_gym.physics.lanes import (
-    AGE, AHEAD, AT_LIMIT, AT_STOP, GAP, HALF, JAMMED, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ON,
+    AGE, AT_LIMIT, AT_STOP, GAP, HALF, JAMMED, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ON,
     PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T, SOL_W, TRAVEL, VN, H,
     slot_of,
 )  # fmt: skip
@@ -27,19 +26,6 @@ _MOST_PARTS, _MOST_TRIES = 256, 8
 """Parts of a step in which worlds may no longer stray, and in which they may no longer for want of laws that hold."""
 _STRAY = 0.01
 """Error of the foreseen geometry, as a share of LONGEST_STRIDE, that is left in a step."""
-
-
-@kernel
-def fastest_point(s, n, vx_field, vy_field, rate_field):  # type: ignore[no-untyped-def]
-    """Return a bound of the speed [m/s] of any point of the links, whose centres' velocities and rates are given."""
-    square, turning = splat(s, 0.0), splat(s, 0.0)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        vx, vy = load(s, a + vx_field), load(s, a + vy_field)
-        square = max(square, vx * vx + vy * vy)
-        reach = load(s, a + HALF) * (1.0 + abs(load(s, a + AHEAD)))
-        turning = max(turning, reach * abs(load(s, a + rate_field)))
-    return math.sqrt(square) + turning
 
 
 @kernel
@@ -141,7 +127,7 @@ def copy_laws(to, s, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def take_stage(  # type: ignore[no-untyped-def]
-    s, n, ids, count, stage, dt, obstacles, counts, old, spare, laws
+    s, n, ids, count, stage, dt, obstacles, counts, old, spare, touches, laws
 ):
     """Advance a block by one stage, in parts where links near obstacles move far or otherwise than foreseen.
 
@@ -163,7 +149,7 @@ def take_stage(  # type: ignore[no-untyped-def]
                 copy_scratch(s, begin)
                 count_slots(s, n, counts)
             divided = take_parts(
-                s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws
+                s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, touches, laws
             )
             if not divided:
                 return
@@ -181,7 +167,7 @@ def take_stage(  # type: ignore[no-untyped-def]
 
 @kernel
 def take_parts(  # type: ignore[no-untyped-def]
-    s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws
+    s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, touches, laws
 ):
     """Advance a block by one stage in ``parts`` parts; PARTS becomes larger than this where a prediction failed.
 
@@ -197,7 +183,7 @@ def take_parts(  # type: ignore[no-untyped-def]
     for part in range(parts):
         if part > 0:
             look_around(s, n, ids, count, length, obstacles, counts, old)
-        solve_stage(s, n, stage, dt, counts, laws)
+        solve_stage(s, n, stage, dt, counts, touches, laws)
         if prediction_failed(s, n, counts, length, obstacles.skin_m, parts):
             strayed = max(strayed, load(s, world + PARTS) - 1.0)
             if not divided:
@@ -205,7 +191,7 @@ def take_parts(  # type: ignore[no-untyped-def]
                 copy_laws(begin, laws_before, n)
                 divided = True
         note_pace(s, n, length)
-        finish_stage(s, n, stage, dt, counts, laws)
+        finish_stage(s, n, stage, dt, counts, touches, laws)
     if parts > 1:
         store(s, world + AGE, min(load(s, world + AGE), 0.0))
     store(s, world + PARTS, parts * (1.0 + strayed))

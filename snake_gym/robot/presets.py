@@ -19,7 +19,6 @@ RESILIENT = RobotSpec(
     joint_limit_rad=math.radians(90.0),
     control_dt_s=0.05,
     sim_dt_s=0.05,
-    integrator="rk4",
 )
 
 RESILIENT_SERVO = replace(
@@ -31,7 +30,7 @@ RESILIENT_SERVO = replace(
     free_joint_damping_nms_rad=0.05,
     control_dt_s=0.2,
     sim_dt_s=0.01,
-    integrator="implicit",
+    links_touch=True,
 )
 
 ROBO_CONDA = RobotSpec(
@@ -158,6 +157,7 @@ PEGBOARD = replace(
     contact=ContactSpec(model="rigid", restitution=0.2, friction_ns_m=0.5),
     actuator=ActuatorSpec(kind="torque", kp=60.0, kd=10.0, torque_limit_nm=8.0),
     control_dt_s=0.1,
+    links_touch=False,
 )
 
 _ALL = (RESILIENT, RESILIENT_SERVO, ROBO_CONDA, MUSCLE, SNAKESYS, PEGBOARD)

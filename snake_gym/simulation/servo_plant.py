@@ -82,7 +82,7 @@ class RobotPlant:
         if spec.actuator.kind != "position":
             raise ValueError(f"robot.actuator.kind is {spec.actuator.kind!r}; expected 'position'")
         n = max(1, math.ceil(step_s / spec.step_s - 1e-9))
-        self.spec = replace(spec, sim_dt_s=step_s / n, control_dt_s=step_s / n, integrator="implicit")
+        self.spec = replace(spec, sim_dt_s=step_s / n, control_dt_s=step_s / n)
         self.robot = SimulatedRobot(self.spec, 1, 1)
         shape = np.zeros(spec.n_joints) if joint_angle is None else np.asarray(joint_angle, dtype=np.float64)
         self.robot.set_shape(shape[None], np.array([head_angle]), np.array([head_xy]))
