@@ -298,7 +298,7 @@ def solve_stage(s, n, stage, dt, counts, touches, laws):  # type: ignore[no-unty
         foresee_hits(s, n, dt)
     choose_method(s, n, stage, dt, laws.stops)
     if laws.links_touch:
-        find_touches(s, n, GAMMA * dt if stage == SECOND else dt, *touches)
+        find_touches(s, n, *touches)
     solve_step(s, n, counts, touches, laws)
 
 
@@ -315,7 +315,7 @@ def finish_stage(s, n, stage, dt, counts, touches, laws):  # type: ignore[no-unt
     if laws.coulomb and laws.axes != COUPLED:
         jumped = select(settle_sliding(s, n) > 0.0, 1.0, jumped)
     if laws.links_touch:
-        jumped = note_touches(s, n, dt, jumped, *touches)
+        jumped = note_touches(s, dt, jumped, *touches)
     weigh_step(s, n, stage, dt, jumped)
     world = (n + 1) * RECORD
     store(s, world + STOOD_STILL, load(s, world + STOOD_STILL) + load(s, world + JAMMED))

@@ -15,12 +15,12 @@ from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.contact import keep_energy, note_depth
 from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches
 from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, note_events, solve_stage
-from snake_gym.physics.lanes import OMEGA, PACE, RECORD, SLOTS, VX, VY, scratch_rows
+from snake_gym.physics.lanes import CURL_STRIDE, LONGEST_STRIDE, OMEGA, PACE, RECORD, SLOTS, VX, VY, scratch_rows
 from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.simd import VECTOR_BYTES, kernel, n_lanes, store, take_ticket
 from snake_gym.physics.state import ContactParams
 from snake_gym.physics.step_parts import take_stage
-from snake_gym.physics.touch import TOUCH, most_touches, note_self_overlap
+from snake_gym.physics.touch import NO_CURL, TOUCH, find_curls, note_self_overlap
 from snake_gym.physics.worlds import (
     gather_params, gather_servos, gather_worlds, next_event, renew_bursts, scatter_servos, scatter_worlds,
     take_commands,
@@ -66,7 +66,9 @@ def step_block(  # type: ignore[no-untyped-def]
     place_links(s, n, 0.0)
     if laws.obstacles:
         store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
-    event, arrival = 0.0, 0.0
+    for field in (LONGEST_STRIDE, CURL_STRIDE):
+        store(s, world + field, NO_CURL)
+    event, arrival, curls = 0.0, 0.0, False
     for step in range(n_substeps):
         if step >= event:
             engage_joints(s, n, laws.kind, step, dt, n_slots)
@@ -76,10 +78,14 @@ def step_block(  # type: ignore[no-untyped-def]
             arrival = take_commands(s, n, ids, count, step, late)
         if laws.obstacles:
             look_around(s, n, ids, count, dt, obstacles, counts, old)
+        if laws.links_touch:
+            curls = find_curls(s, n, touches[1])
+            if curls and not laws.obstacles:
+                store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
         for stage in range(FIRST if step == 0 else LATER, SECOND + 1 if step == 0 else LATER + 1):
             if laws.coulomb and laws.axes != COUPLED and stage == FIRST:
                 begin_sliding(s, n)
-            if laws.obstacles:
+            if laws.obstacles or curls:
                 take_stage(s, n, ids, count, stage, dt, obstacles, counts, old, spare, touches, laws)
             else:
                 solve_stage(s, n, stage, dt, counts, touches, laws)
@@ -124,8 +130,8 @@ def _compile_driver(fingerprint: str) -> Any:
         s = scratch[begin : begin + n_bytes].view(number).reshape(scratch_rows(n), -1)
         counts = np.zeros(n + 1, np.int64)
         old = np.zeros((SLOTS, 3))
-        spare = np.zeros((3, s.shape[0] if laws.obstacles else 0, s.shape[1]), number)
-        pairs = np.empty((most_touches(n) + 1, 2), np.int64)
+        spare = np.empty((3, s.shape[0], s.shape[1]), number)
+        pairs = np.empty((n * n, 2), np.int64)
         pairs[0] = 0
         touches = np.empty((pairs.shape[0] * TOUCH, s.shape[1]), number), pairs
         loaded = False
