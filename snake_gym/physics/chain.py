@@ -19,12 +19,11 @@ are the case G = 0: no stiffness, no small step.
 
 from __future__ import annotations
 
-import math
-
 from snake_gym.physics.lanes import (
     AHEAD, ARM, A_N, A_R, A_T, COS, CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, HALF, HEAD_X, HEAD_Y,
-    MASS, MU, NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PUSH_X, PUSH_Y, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL,
-    RIGID, RW, RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
+    MASS, MU, NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PUSH_X, PUSH_Y, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD,
+    REL, RIGID, RW, RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K,
+    sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import kernel, load, splat, store
 
@@ -69,19 +68,14 @@ def join_links(s, n, x, y, mean, middles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def place_links(s, n, bias):  # type: ignore[no-untyped-def]
-    """Set SIN, COS and the velocities VX, VY of the links' centres of mass from angles, rates and the chain's centre.
-
-    ``bias`` = 1: VX, VY are then the velocities less the part of the links' accelerations that comes from omega^2
-    (relative to the centre), which the explicit right-hand side needs.
-    """
+def place_links(s, n):  # type: ignore[no-untyped-def]
+    """Set SIN, COS and the velocities VX, VY of the links' centres of mass from angles, rates and the chain's."""
     turn_links(s, n)
     for i in range(1, n + 1):
         a = i * RECORD
-        w = load(s, a + OMEGA)
-        lw = load(s, a + HALF) * w
-        store(s, a + VX, lw * (bias * w * load(s, a + COS) - load(s, a + SIN)))
-        store(s, a + VY, lw * (bias * w * load(s, a + SIN) + load(s, a + COS)))
+        lw = load(s, a + HALF) * load(s, a + OMEGA)
+        store(s, a + VX, -lw * load(s, a + SIN))
+        store(s, a + VY, lw * load(s, a + COS))
     world = (n + 1) * RECORD
     join_links(s, n, VX, VY, (load(s, world + CVX), load(s, world + CVY)), False)
 
@@ -95,19 +89,6 @@ def locate_links(s, n, base):  # type: ignore[no-untyped-def]
         store(s, a + POS_X, half * load(s, a + COS))
         store(s, a + POS_Y, half * load(s, a + SIN))
     join_links(s, n, POS_X, POS_Y, base, True)
-
-
-@kernel
-def fastest_point(s, n, vx_field, vy_field, rate_field):  # type: ignore[no-untyped-def]
-    """Return a bound of the speed [m/s] of any point of the links, whose centres' velocities and rates are given."""
-    square, turning = splat(s, 0.0), splat(s, 0.0)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        vx, vy = load(s, a + vx_field), load(s, a + vy_field)
-        square = max(square, vx * vx + vy * vy)
-        reach = load(s, a + HALF) * (1.0 + abs(load(s, a + AHEAD)))
-        turning = max(turning, reach * abs(load(s, a + rate_field)))
-    return math.sqrt(square) + turning
 
 
 @kernel
@@ -125,7 +106,7 @@ def eliminate_links(s, first, n, touching, pressed):  # type: ignore[no-untyped-
     """Fold link after link and joint after joint, from link ``first`` to the head, into the impedance Q, P.
 
     ``touching``: the records hold the contacts' part (``contact``), which acts at the link's head-side end;
-    ``pressed``: they hold the impulses of links that touch each other (``touch``), which act there too.
+    ``pressed``: they hold impulses there of links that touch each other (``touch``).
     """
     for i in range(first, n + 1):
         a = i * RECORD

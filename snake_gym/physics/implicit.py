@@ -40,8 +40,8 @@ from snake_gym.physics.imperfections import load_servos, move_servos, revise_ser
 from snake_gym.physics.joint_descent import BEGINS, descend, give_up_descent
 from snake_gym.physics.joint_friction import begin_joint_friction, revise_joint_friction, settle_joint_friction
 from snake_gym.physics.lanes import (
-    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, DESCENT, FAULT, F_KIND, F_OFF, F_ON,
-    GX, GY, INERTIA, JAMMED, LAWS_CHANGE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
+    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, DESCENT, FAULT, F_KIND, F_OFF, F_ON, GX,
+    GY, INERTIA, JAMMED, LAWS_CHANGE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
     STOOD_STILL, STOPS_CHANGE, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
@@ -191,8 +191,7 @@ def solve_links(s, n, first, touching, touches):  # type: ignore[no-untyped-def]
     t, pairs = touches
     eliminate_links(s, first, n, touching, pairs[0, 0] > 0)
     substitute_back(s, n)
-    if pairs[0, 0] > 0:
-        press_links(s, n, touching, t, pairs)
+    press_links(s, n, touching, t, pairs)
 
 
 @kernel
@@ -314,8 +313,7 @@ def finish_stage(s, n, stage, dt, counts, touches, laws):  # type: ignore[no-unt
         jumped = select(settle_joint_friction(s, n, laws.limits or laws.imperfect) > 0.0, 1.0, jumped)
     if laws.coulomb and laws.axes != COUPLED:
         jumped = select(settle_sliding(s, n) > 0.0, 1.0, jumped)
-    if laws.links_touch:
-        jumped = note_touches(s, dt, jumped, *touches)
+    jumped = note_touches(s, dt, jumped, *touches)
     weigh_step(s, n, stage, dt, jumped)
     world = (n + 1) * RECORD
     store(s, world + STOOD_STILL, load(s, world + STOOD_STILL) + load(s, world + JAMMED))

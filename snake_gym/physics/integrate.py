@@ -10,17 +10,17 @@ import numpy as np
 
 from snake_gym.physics.actuators import engage_joints
 from snake_gym.physics.broad_phase import forget_contacts, look_around
-from snake_gym.physics.chain import fastest_point, locate_head, place_links
+from snake_gym.physics.chain import locate_head, place_links
 from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.contact import keep_energy, note_depth
 from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches
 from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, note_events, solve_stage
-from snake_gym.physics.lanes import CURL_STRIDE, LONGEST_STRIDE, OMEGA, PACE, RECORD, SLOTS, VX, VY, scratch_rows
+from snake_gym.physics.lanes import OMEGA, PACE, RECORD, SLOTS, VX, VY, scratch_rows
 from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.simd import VECTOR_BYTES, kernel, n_lanes, store, take_ticket
 from snake_gym.physics.state import ContactParams
-from snake_gym.physics.step_parts import take_stage
-from snake_gym.physics.touch import NO_CURL, TOUCH, find_curls, note_self_overlap
+from snake_gym.physics.step_parts import fastest_point, take_stage
+from snake_gym.physics.touch import TOUCH, find_curls, note_self_overlap
 from snake_gym.physics.worlds import (
     gather_params, gather_servos, gather_worlds, next_event, renew_bursts, scatter_servos, scatter_worlds,
     take_commands,
@@ -48,7 +48,6 @@ class Laws(NamedTuple):
     obstacles: bool
     contact: ContactParams
     links_touch: bool
-    """True if links that are no neighbours touch each other (``touch``)."""
     late: bool
     """True if commands begin to act within a call (``state.LateCommands``)."""
     servo_faults: bool
@@ -63,12 +62,10 @@ def step_block(  # type: ignore[no-untyped-def]
 ):
     """Advance one block by ``n_substeps`` steps."""
     world = (n + 1) * RECORD
-    place_links(s, n, 0.0)
+    place_links(s, n)
     if laws.obstacles:
         store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
-    for field in (LONGEST_STRIDE, CURL_STRIDE):
-        store(s, world + field, NO_CURL)
-    event, arrival, curls = 0.0, 0.0, False
+    event, arrival = 0.0, 0.0
     for step in range(n_substeps):
         if step >= event:
             engage_joints(s, n, laws.kind, step, dt, n_slots)
@@ -78,10 +75,9 @@ def step_block(  # type: ignore[no-untyped-def]
             arrival = take_commands(s, n, ids, count, step, late)
         if laws.obstacles:
             look_around(s, n, ids, count, dt, obstacles, counts, old)
-        if laws.links_touch:
-            curls = find_curls(s, n, touches[1])
-            if curls and not laws.obstacles:
-                store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
+        curls = laws.links_touch and find_curls(s, n, laws.obstacles, touches[1])
+        if curls and not laws.obstacles:
+            store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
         for stage in range(FIRST if step == 0 else LATER, SECOND + 1 if step == 0 else LATER + 1):
             if laws.coulomb and laws.axes != COUPLED and stage == FIRST:
                 begin_sliding(s, n)

@@ -7,19 +7,19 @@ of two. One whose solution is not as predicted takes the stage again, from the s
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from snake_gym.physics.broad_phase import LEAST_STRIDE, SPEEDING_UP, count_slots, look_around
-from snake_gym.physics.chain import fastest_point
-from snake_gym.physics.contact_law import normal_velocity
+from snake_gym.physics.contact_law import FAR, normal_velocity
 from snake_gym.physics.implicit import LATER, finish_stage, length_of, solve_stage
 from snake_gym.physics.lanes import (
-    AGE, AT_LIMIT, AT_STOP, CURL_STRIDE, GAP, HALF, JAMMED, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY, OMEGA, OMEGA_P,
-    ON, PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T, SOL_W, TRAVEL, VN,
-    H, slot_of,
+    AGE, AHEAD, AT_LIMIT, AT_STOP, GAP, HALF, JAMMED, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ON,
+    PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T, SOL_W, TRAVEL, VN, H,
+    slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, kernel, load, n_lanes, select, splat, store
-from snake_gym.physics.touch import NO_CURL
 
 _MOST_DIVISIONS = 10
 """Most times that a step is halved because of links that move fast near obstacles."""
@@ -30,12 +30,24 @@ _STRAY = 0.01
 
 
 @kernel
+def fastest_point(s, n, vx_field, vy_field, rate_field):  # type: ignore[no-untyped-def]
+    """Return a bound of the speed [m/s] of any point of the links, whose centres' velocities and rates are given."""
+    square, turning = splat(s, 0.0), splat(s, 0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        vx, vy = load(s, a + vx_field), load(s, a + vy_field)
+        square = max(square, vx * vx + vy * vy)
+        reach = load(s, a + HALF) * (1.0 + abs(load(s, a + AHEAD)))
+        turning = max(turning, reach * abs(load(s, a + rate_field)))
+    return math.sqrt(square) + turning
+
+
+@kernel
 def divide_step(s, n, dt):  # type: ignore[no-untyped-def]
     """Set PARTS, the number of parts, a power of two, in which each world takes its next step dt, so that no link near
     an obstacle moves further than LONGEST_STRIDE in one. Return True if it is more than 1 in any."""
     world = (n + 1) * RECORD
-    stride = dt * load(s, world + PACE)
-    longest = min(load(s, world + LONGEST_STRIDE), load(s, world + CURL_STRIDE))
+    stride, longest = dt * load(s, world + PACE), load(s, world + LONGEST_STRIDE)
     if not any_lane(stride > longest):
         return False
     parts = splat(s, 1.0)
@@ -82,12 +94,12 @@ def prediction_failed(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped
     store(s, world + NEW_PACE, pace)
     unseen = (load(s, world + TRAVEL) + dt * pace > skin) & (pace > SPEEDING_UP * load(s, world + PACE))
     unseen = unseen & (dt * pace > LEAST_STRIDE)
-    longest = min(load(s, world + LONGEST_STRIDE), load(s, world + CURL_STRIDE))
+    longest = load(s, world + LONGEST_STRIDE)
     far = unseen | (dt * pace > longest)
     if counts[0] > 0:
         far = far | rotated_more_than_predicted(s, n, counts)
     if parts < _MOST_TRIES:
-        far = far | ((load(s, world + JAMMED) > 0.0) & (longest < NO_CURL))
+        far = far | ((load(s, world + JAMMED) > 0.0) & (longest < FAR))
     if parts >= _MOST_PARTS or not any_lane(far):
         return False
     store(s, world + PARTS, select(far, 2.0, 1.0))
@@ -187,7 +199,7 @@ def take_parts(  # type: ignore[no-untyped-def]
         if part > 0 and laws.obstacles:
             look_around(s, n, ids, count, length, obstacles, counts, old)
         solve_stage(s, n, stage, dt, counts, touches, laws)
-        if prediction_failed(s, n, counts, length, obstacles.skin_m if laws.obstacles else NO_CURL, parts):
+        if prediction_failed(s, n, counts, length, obstacles.skin_m if laws.obstacles else FAR, parts):
             strayed = max(strayed, load(s, world + PARTS) - 1.0)
             if not divided:
                 copy_scratch(begin, s)

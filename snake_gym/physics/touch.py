@@ -1,21 +1,18 @@
 r"""Contact of links of one chain that are no neighbours, and how deep such links lie in each other.
 
-Links are capsules. Two whose axes do not cross are as near as an end of one comes to the axis of the other; each such
-*touch* is of a joint k (the tail-side end of link k; N + 1: the head's tip), as thick as the thicker of its links, and
-a link j. Touches that a straight chain has, as between neighbours or across a short link, are left out. With gap g and
-normal n as a step of length h begins, and a the place along the axis as a share of the link,
+Two capsules whose axes do not cross are as near as an end of one comes to the axis of the other. So a *touch* is one of
+a joint k (the tail-side end of link k; N + 1: the head's tip), as thick as the thicker of its links, and a link j.
+Those that a straight chain has, between neighbours or across a short link, are left out. With gap g and normal n as a
+step of length h begins, and a the place along the axis as a share of the link,
 
-    v = n . (u_k - (1 - a) u_j - a u_{j+1})
+    v = n . (u_k - (1 - a) u_j - a u_{j+1}),   g' = g + h v',   p >= 0,   v' >= v_t,   p (v' - v_t) = 0
 
-is the rate of the gap, u the velocities of the joints, and the impulse p acts on the same three joints:
-
-    p >= 0,   v' >= v_t,   p (v' - v_t) = 0,   v_t such that g' = min(g, 0) (1 - h r)
-
-(Moreau's time stepping, as of rigid contacts; no friction, no restitution, an overlap goes away slowly). Touches close
-loops, for which the elimination of links has no place. But v' = v + W p is linear, and W p comes from its matrices with
-p as the only right-hand side. So p is where p W p / 2 + (v - v_t) p is least, and is found by conjugate gradients that
-stop where an impulse comes to 0 (Polyak 1969, USSR Comput. Math. Math. Phys. 9). They start at 0 and only descend:
-impulses at gaps take energy, wherever the search ends.
+with u the velocities of the joints, p the impulse, which acts on these three joints alike, and v_t such that g' >= 0
+or that an overlap slowly goes away (Moreau's time stepping, as of rigid contacts; no friction, no restitution). Touches
+close loops, for which the elimination of links has no place. But v' = v + W p is linear, and W p comes from its
+matrices with p as the only right-hand side. So p is where p W p / 2 + (v - v_t) p is least, and is found by conjugate
+gradients that stop where an impulse comes to 0 (Polyak 1969, USSR Comput. Math. Math. Phys. 9). They start at 0 and
+only descend: impulses at gaps take energy, wherever the search ends.
 """
 
 from __future__ import annotations
@@ -24,40 +21,40 @@ import math
 
 import numpy as np
 
-from snake_gym.physics.chain import eliminate_links, fastest_point, locate_links, substitute_back, turn_links
+from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back, turn_links
+from snake_gym.physics.contact_law import FAR
 from snake_gym.physics.lanes import (
-    AT_X, AT_Y, COS, CURL_STRIDE, CX, CY, E, G, HALF, JAMMED, OMEGA, OVERLAP, POS_X, POS_Y, PUSH_X, PUSH_Y, PW, PX, PY,
-    RADIUS, RECORD, SIN, THETA, THICK, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, H, sin_cos,
+    ALONG, AT_X, AT_Y, COS, CURLED, CX, CY, E, G, HALF, LONGEST_STRIDE, OVERLAP, POS_X, POS_Y, PUSH_X, PUSH_Y,
+    PW, PX, PY, RADIUS, RECORD, SIN, THETA, THICK, TOTAL, UWX, UWY, UX, UY, WW, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 
 # Records of touches, in an array of their own.
-NX, NY, PLACE, GAP, TARGET, IMPULSE, EXCESS, FREE, WAY, ANSWER, TOUCH = range(11)
-NO_CURL = 1e9
-"""CURL_STRIDE [m] of worlds without a curl, and gap of a touch in worlds that do not have it."""
+NX, NY, PLACE, GAP, TARGET, IMPULSE, EXCESS, MISSING, WAY, ANSWER, TOUCH = range(11)
 _LARGEST_TURN = 0.12
 """Longest way of links of curled worlds in a step, in half lengths of the shortest."""
-_SPEEDING_UP = 4.0
-"""Way of links in a step, in ways at the present speed, for which touches are looked for."""
+_WITHIN = 4.0
+"""Largest gap of a touch, in longest ways of links in a step."""
 _FORESIGHT = 3.0
 """Time to an impact, in steps, below which the past of a world no longer counts as smooth."""
 _RATE_OUT, _FASTEST_OUT = 20.0, 0.05
 """Rate r [1/s] at which an overlap goes away, and the greatest speed [m/s] of it."""
 _YIELDING = 1e-4
 """Speed by which touches yield to impulses, times the robot's mass: locked joints may leave p open."""
-_EXACT = (1e-8, 1e-5)
+_EXACT = (1e-6, 1e-5)
 """Speed [m/s] that is left of v_t - v', in float64 and float32."""
 _TURNS = 200
 """Most directions of a search."""
 
 
 @kernel
-def find_curls(s, n, pairs):  # type: ignore[no-untyped-def]
-    """Set CURL_STRIDE: in worlds whose links have turned so far from each other that the chain may touch itself, the
-    longest way [m] in a step; else NO_CURL. Forget all touches; return True if there may be some.
+def find_curls(s, n, among, pairs):  # type: ignore[no-untyped-def]
+    """Set CURLED in worlds whose links have turned so far from each other that the chain may touch itself, and their
+    LONGEST_STRIDE, ``among`` obstacles no more than it is. Forget all touches; return True if there may be some.
 
     Links within an angle S of each other go on by cos(S / 2) of their lengths at least, along the middle of it.
     """
+    world = (n + 1) * RECORD
     low = high = load(s, RECORD + THETA)
     shortest, thickest = load(s, RECORD + HALF), load(s, RECORD + RADIUS)
     for i in range(2, n + 1):
@@ -66,10 +63,12 @@ def find_curls(s, n, pairs):  # type: ignore[no-untyped-def]
         shortest, thickest = min(shortest, load(s, a + HALF)), max(thickest, load(s, a + RADIUS))
     _, cos = sin_cos(min(0.5 * (high - low), math.pi))
     curled = shortest * cos <= thickest
-    store(s, (n + 1) * RECORD + CURL_STRIDE, select(curled, _LARGEST_TURN * shortest, NO_CURL))
+    longest = load(s, world + LONGEST_STRIDE) if among else splat(s, FAR)
+    store(s, world + LONGEST_STRIDE, select(curled, min(longest, _LARGEST_TURN * shortest), longest))
+    store(s, world + CURLED, select(curled, 1.0, 0.0))
     pairs[0, 0] = 0
-    store(s, PX, splat(s, 0.0))
-    store(s, PY, splat(s, 0.0))
+    for row in (PX, PY, world + OVERLAP):
+        store(s, row, splat(s, 0.0))
     return any_lane(curled)
 
 
@@ -84,15 +83,15 @@ def rate_of_gap(s, t, pairs, number):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_touch(s, n, k, j, way, margin, t, pairs):  # type: ignore[no-untyped-def]
-    """Note the touch of joint k and link j if its gap is below ``margin`` [m], and the depth of overlap, in OVERLAP;
-    ``way`` [m]: between joint and link along the chain."""
+def add_touch(s, n, k, j, margin, t, pairs):  # type: ignore[no-untyped-def]
+    """Note the touch of joint k and link j if its gap is below ``margin`` [m], and the depth of overlap in OVERLAP."""
     here, a, world, zero = k * RECORD, j * RECORD, (n + 1) * RECORD, splat(s, 0.0)
     length, both = 2.0 * load(s, a + HALF), load(s, here + THICK) + load(s, a + RADIUS)
     x, y = load(s, here + AT_X) - load(s, a + AT_X), load(s, here + AT_Y) - load(s, a + AT_Y)
-    crosses = 1 < j + 1 < k <= n
+    way = max(load(s, a + ALONG) - load(s, here + ALONG), load(s, here + ALONG) - load(s, a + RECORD + ALONG))
+    crosses = j < k - 1 < n
     far = length + both + margin + (2.0 * load(s, here + HALF) if crosses else zero)
-    near = (load(s, world + CURL_STRIDE) < NO_CURL) & (way >= both) & (x * x + y * y < far * far)
+    near = (load(s, world + CURLED) > 0.0) & (way >= both) & (x * x + y * y < far * far)
     if not any_lane(near):
         return
     cos, sin = load(s, a + COS), load(s, a + SIN)
@@ -117,7 +116,7 @@ def add_touch(s, n, k, j, way, margin, t, pairs):  # type: ignore[no-untyped-def
         store(t, c + NX, inverse * (off_x * cos - off * sin))
         store(t, c + NY, inverse * (off_x * sin + off * cos))
         store(t, c + PLACE, (along - off_x) / length)
-        store(t, c + GAP, select(near, gap, NO_CURL))
+        store(t, c + GAP, select(near, gap, FAR))
 
 
 @kernel
@@ -126,29 +125,25 @@ def look_for_touches(s, n, margin, t, pairs):  # type: ignore[no-untyped-def]
 
     ``pairs[c]``: joint and link of touch c, from 1; ``pairs[0, 0]``: number.
     """
+    pairs[0, 0] = 0
+    way = splat(s, 0.0)
     for k in range(1, n + 2):
         a, side = min(k, n) * RECORD, 1.0 if k > n else -1.0
         store(s, k * RECORD + AT_X, load(s, a + POS_X) + side * load(s, a + HALF) * load(s, a + COS))
         store(s, k * RECORD + AT_Y, load(s, a + POS_Y) + side * load(s, a + HALF) * load(s, a + SIN))
+        store(s, k * RECORD + ALONG, way)
+        way = way + 2.0 * load(s, a + HALF)
         store(s, k * RECORD + THICK, max(load(s, a + RADIUS), load(s, max(k - 1, 1) * RECORD + RADIUS)))
     for k in range(1, n + 2):
-        way = splat(s, 0.0)
-        for j in range(k + 1, n + 1):
-            way = way + 2.0 * load(s, (j - 1) * RECORD + HALF)
-            if j > 2:  # links 1 and 2 are neighbours
-                add_touch(s, n, k, j, way, margin, t, pairs)
-        way = splat(s, 0.0)
-        for j in range(k - 2, 0, -1):
-            way = way + 2.0 * load(s, (j + 1) * RECORD + HALF)
-            if j < n - 1:
-                add_touch(s, n, k, j, way, margin, t, pairs)
+        for j in range(1, n + 1):
+            if (j < k - 1 or j > k) and not (k == 1 and j == 2) and not (k > n and j == n - 1):
+                add_touch(s, n, k, j, margin, t, pairs)
 
 
 @kernel
 def note_self_overlap(s, n, t, pairs):  # type: ignore[no-untyped-def]
     """Set OVERLAP, the deepest overlap of two links [m], from the geometry SIN, COS, POS_X, POS_Y; 0: none."""
-    store(s, (n + 1) * RECORD + OVERLAP, splat(s, 0.0))
-    if find_curls(s, n, pairs):
+    if find_curls(s, n, False, pairs):
         look_for_touches(s, n, splat(s, 0.0), t, pairs)
         pairs[0, 0] = 0
 
@@ -156,20 +151,18 @@ def note_self_overlap(s, n, t, pairs):  # type: ignore[no-untyped-def]
 @kernel
 def find_touches(s, n, t, pairs):  # type: ignore[no-untyped-def]
     """Find the touches of a step before it is solved."""
-    world, zero = (n + 1) * RECORD, splat(s, 0.0)
-    pairs[0, 0] = 0
-    if not any_lane(load(s, world + CURL_STRIDE) < NO_CURL):
+    world = (n + 1) * RECORD
+    if not any_lane(load(s, world + CURLED) > 0.0):
         return
     h = load(s, world + H)
     turn_links(s, n)
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
-    margin = load(s, RECORD + RADIUS) + _SPEEDING_UP * h * fastest_point(s, n, VX, VY, OMEGA)
-    look_for_touches(s, n, margin, t, pairs)
+    look_for_touches(s, n, _WITHIN * load(s, world + LONGEST_STRIDE), t, pairs)
     for number in range(1, pairs[0, 0] + 1):
         c = number * TOUCH
         gap = load(t, c + GAP)
         store(t, c + TARGET, select(gap > 0.0, -gap / h, min(-_RATE_OUT * gap, _FASTEST_OUT)))
-        store(t, c + IMPULSE, zero)
+        store(t, c + IMPULSE, splat(s, 0.0))
     push_joints(s, n, t, pairs, IMPULSE)
 
 
@@ -211,27 +204,6 @@ def answer_pushes(s, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def choose_way(s, n, t, pairs, same, square_before):  # type: ignore[no-untyped-def]
-    """Set WAY, the direction in which impulses change next. Return the square of the steepest one, and the worst error
-    [m/s]; ``same``: 1 in worlds whose last step went all the way, so that directions conjugate to it follow."""
-    square, worst = splat(s, 0.0), splat(s, 0.0)
-    moves = load(s, (n + 1) * RECORD + JAMMED) == 0.0
-    for number in range(1, pairs[0, 0] + 1):
-        c = number * TOUCH
-        excess = load(t, c + EXCESS)
-        free = select(((load(t, c + IMPULSE) > 0.0) | (excess < 0.0)) & moves, 1.0, 0.0)
-        same = select(free == load(t, c + FREE), same, 0.0)
-        store(t, c + FREE, free)
-        worst = max(worst, free * abs(excess))
-        square = square + free * excess * excess
-    for number in range(1, pairs[0, 0] + 1):
-        c = number * TOUCH
-        share = same * square / square_before
-        store(t, c + WAY, load(t, c + FREE) * (share * load(t, c + WAY) - load(t, c + EXCESS)))
-    return square, worst
-
-
-@kernel
 def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
     """Find the impulses of the touches and solve the step with them; ``touching``: see ``chain.eliminate_links``."""
     zero, tiny = splat(s, 0.0), by_precision(s, 1e-200, 1e-30)
@@ -242,14 +214,25 @@ def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
         excess = rate_of_gap(s, t, pairs, number) - load(t, c + TARGET)
         store(t, c + EXCESS, excess + yielding * load(t, c + IMPULSE))
         store(t, c + WAY, zero)
-    same, square = zero, splat(s, 1.0)
+    conjugate, square = zero, splat(s, 1.0)
     for turn in range(_TURNS):
-        square, worst = choose_way(s, n, t, pairs, same, max(square, tiny))
+        before, square, worst = max(square, tiny), zero, zero
+        for number in touches:
+            c = number * TOUCH
+            excess = load(t, c + EXCESS)
+            missing = select((load(t, c + IMPULSE) > 0.0) | (excess < 0.0), -excess, zero)
+            store(t, c + MISSING, missing)
+            square, worst = square + missing * missing, max(worst, abs(missing))
         goes_on = worst > by_precision(s, *_EXACT)
         if not any_lane(goes_on):
             if turn == 0:
                 return
             break
+        for number in touches:
+            c = number * TOUCH
+            missing = load(t, c + MISSING)
+            way = missing + conjugate * square / before * load(t, c + WAY)
+            store(t, c + WAY, select(missing == 0.0, zero, way))
         push_joints(s, n, t, pairs, WAY)
         answer_pushes(s, n)
         slope, curve, step = zero, zero, splat(s, math.inf)
@@ -269,7 +252,7 @@ def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
             ends = (way < 0.0) & (-press / min(way, -tiny) <= step) & goes_on
             store(t, c + IMPULSE, select(ends, zero, press + step * way))
             store(t, c + EXCESS, load(t, c + EXCESS) + step * load(t, c + ANSWER))
-        same = select(step < wanted, zero, 1.0)
+        conjugate = select(step < wanted, zero, 1.0)
     push_joints(s, n, t, pairs, IMPULSE)
     eliminate_links(s, np.int64(1), n, touching, True)
     substitute_back(s, n)

@@ -35,7 +35,6 @@ def uneven_spec(n_links: int, kind: ActuatorKind, dt_s: float = 0.001) -> RobotS
         free_joint_damping_nms_rad=FREE_DAMPING,
         control_dt_s=dt_s,
         sim_dt_s=dt_s,
-        integrator="rk4",
     )
 
 
@@ -156,24 +155,13 @@ def run_dense(robot: SimulatedRobot, reference: FloatArray, seconds: float, dt_s
     return state
 
 
-def test_runge_kutta_steps_equal_the_dense_ones() -> None:
-    robot = disturbed_robot(RESILIENT, 5, seed=6)
-    reference = np.random.default_rng(0).normal(0.0, 0.4, (5, RESILIENT.n_joints))
-    expected = run_dense(robot, reference, 5.0, RESILIENT.sim_dt_s)
-    robot.step(reference, None, 100)
-    np.testing.assert_allclose(robot.state.link_angle, expected.theta, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(robot.state.link_rate, expected.theta_dot, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(robot.state.centre_xy, expected.centre, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(robot.state.centre_vel, expected.centre_dot, rtol=0, atol=1e-10)
-
-
 SOFT_SERVO = ActuatorSpec("position", kp=3.0, kd=0.3)
 
 
 @pytest.mark.parametrize(
     "spec",
     [
-        replace(RESILIENT, integrator="implicit"),
+        RESILIENT,
         replace(RESILIENT_SERVO, actuator=SOFT_SERVO),
         pytest.param(replace(RESILIENT_SERVO, actuator=replace(SOFT_SERVO, kind="torque")), marks=pytest.mark.slow),
     ],

@@ -26,7 +26,7 @@ WORLDS = 16
 def thrasher(kp: float, kd: float, dt: float, speed: float = math.inf) -> SimulatedRobot:
     """Robots of random shapes with stops at 38 degrees."""
     actuator = replace(ROBO_CONDA.actuator, kp=kp, kd=kd, torque_limit_nm=LIMIT, speed_limit_rad_s=speed)
-    spec = replace(ROBO_CONDA, actuator=actuator, integrator="implicit", sim_dt_s=dt)
+    spec = replace(ROBO_CONDA, actuator=actuator, sim_dt_s=dt)
     robot = SimulatedRobot(spec, WORLDS, 1)
     shape = np.random.default_rng(1).uniform(-0.5, 0.5, (WORLDS, spec.n_joints))
     robot.set_shape(shape, np.zeros(WORLDS), np.zeros((WORLDS, 2)))

@@ -1,7 +1,4 @@
-"""Robot, method, law: what a method of integration does not do is refused by name; what it takes, acts.
-
-The two methods share the chain but not the joints' laws nor the steps: where both know a law, they have to agree.
-"""
+"""Robot, law: whatever a robot may have acts on its motion; accelerations know what they say they know."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLIPPED, SLOW, WEAK
 from snake_gym.physics.state import no_obstacles
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
@@ -30,13 +26,11 @@ ACCELERATED = replace(BASE, actuator=ActuatorSpec(kind="acceleration", kp=9.0, k
 
 
 class Law(NamedTuple):
-    """One thing that a robot may have: what sets it, on which robot, and what ``rk4`` says to it."""
+    """One thing that a robot may have: what sets it, and on which robot."""
 
     changes: dict[str, Any] = {}  # noqa: RUF012
     fault: dict[str, float] | None = None
     robot: RobotSpec = BASE
-    refused: str | None = None
-    """What a message has to name; None: ``rk4`` does it."""
 
 
 def servo(**changes: Any) -> dict[str, Any]:
@@ -72,18 +66,18 @@ LAWS = {
     "accelerated, locked": Law(fault={"kind": LOCKED, "onset_s": 0.3}, robot=ACCELERATED),
     "accelerated, free": Law({"free_joint_damping_nms_rad": 0.1}, {"kind": FREE}, ACCELERATED),
     "accelerated, weak": Law(fault={"kind": WEAK, "strength": 0.1}, robot=ACCELERATED),
-    "Coulomb along": Law(ground(tangential_coulomb=0.1), refused="friction.tangential_coulomb"),
-    "Coulomb across": Law(ground(normal_coulomb=(0.0, 0.3, 0.0, 0.0)), refused="friction.normal_coulomb"),
-    "Coulomb of turning": Law(ground(rotational_coulomb_nm=0.1), refused="friction.rotational_coulomb_nm"),
-    "stops": Law({"joint_stop_rad": 0.1}, refused="joint_stop_rad"),
-    "joint friction": Law({"joint_friction_nm": 0.3}, refused="joint_friction_nm"),
-    "dead band": Law(servo(dead_band_rad=0.1), refused="actuator.dead_band_rad"),
-    "backlash": Law(servo(backlash_rad=0.1), refused="actuator.backlash_rad"),
+    "Coulomb along": Law(ground(tangential_coulomb=0.1)),
+    "Coulomb across": Law(ground(normal_coulomb=(0.0, 0.3, 0.0, 0.0))),
+    "Coulomb of turning": Law(ground(rotational_coulomb_nm=0.1)),
+    "stops": Law({"joint_stop_rad": 0.1}),
+    "joint friction": Law({"joint_friction_nm": 0.3}),
+    "dead band": Law(servo(dead_band_rad=0.1)),
+    "backlash": Law(servo(backlash_rad=0.1)),
     "torque-speed line": Law(
-        servo(torque_limit_nm=2.0, no_load_speed_rad_s=0.5), refused="actuator.no_load_speed_rad_s"
+        servo(torque_limit_nm=2.0, no_load_speed_rad_s=0.5)
     ),
-    "supply": Law(servo(torque_limit_nm=2.0, supply_resistance_ohm=2.0), refused="actuator.supply_resistance_ohm"),
-    "muscles": Law({**servo(kind="muscle"), "joint_stop_rad": 0.6}, refused="muscles"),
+    "supply": Law(servo(torque_limit_nm=2.0, supply_resistance_ohm=2.0)),
+    "muscles": Law({**servo(kind="muscle"), "joint_stop_rad": 0.6}),
 }  # fmt: skip
 
 
@@ -99,23 +93,11 @@ def run(spec: RobotSpec, fault: dict[str, float] | None = None, robot: Simulated
     return np.concatenate([robot.state.link_angle[0], robot.state.centre_xy[0]])
 
 
-@pytest.mark.parametrize("method", ["implicit", "rk4"])
 @pytest.mark.parametrize("name", LAWS)
-def test_a_law_acts_or_is_refused_by_name(name: str, method: Any) -> None:
+def test_a_law_acts(name: str) -> None:
     law = LAWS[name]
-    spec = replace(law.robot, integrator=method)
-    if method == "rk4" and law.refused is not None:
-        with pytest.raises(ValueError, match=r"robot.integrator is 'rk4'; expected 'implicit', which") as caught:
-            replace(spec, **law.changes)
-        assert law.refused in str(caught.value)
-        return
-    without = spec if law.fault is None else replace(spec, **law.changes)
-    with_it = run(replace(spec, **law.changes), law.fault)
-    change = np.abs(with_it - run(without)).max()
-    assert change > 1e-3
-    if law.refused is None:
-        other = replace(spec, integrator="rk4" if method == "implicit" else "implicit", **law.changes)
-        assert np.abs(with_it - run(other, law.fault)).max() < 0.02 * change
+    without = law.robot if law.fault is None else replace(law.robot, **law.changes)
+    assert np.abs(run(replace(law.robot, **law.changes), law.fault) - run(without)).max() > 1e-3
 
 
 PEG = np.array([[0.30, 0.09, 1.0, 0.0, 0.0, 0.05]])
@@ -123,12 +105,10 @@ PEG = np.array([[0.30, 0.09, 1.0, 0.0, 0.0, 0.05]])
 
 
 @pytest.mark.parametrize("model", ["stiff", "rigid"])
-def test_obstacles_act_or_are_refused_by_name(model: Any) -> None:
+def test_obstacles_act(model: Any) -> None:
     spec = replace(BASE, contact=replace(BASE.contact, model=model))
     robot = SimulatedRobot(spec, 1, 1, one_cell(PEG))
     assert np.abs(run(spec, robot=robot) - run(spec)).max() > 1e-3
-    with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
-        SimulatedRobot(replace(spec, integrator="rk4"), 1, 1, one_cell(PEG))
 
 
 @pytest.mark.parametrize("name", ["torque limit", "speed limit", "stops", "delay", "dead band", "supply", "muscles"])
