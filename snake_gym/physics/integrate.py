@@ -127,8 +127,7 @@ def _compile_driver(fingerprint: str) -> Any:
         counts = np.zeros(n + 1, np.int64)
         old = np.zeros((SLOTS, 3))
         spare = np.empty((3, s.shape[0], s.shape[1]), number)
-        pairs = np.empty((n * n, 2), np.int64)
-        pairs[0] = 0
+        pairs = np.zeros((n * n, 2), np.int64)
         touches = np.empty((pairs.shape[0] * TOUCH, s.shape[1]), number), pairs
         loaded = False
         first = take_ticket(ticket) * n_lanes(s)

@@ -18,7 +18,7 @@ RESILIENT = RobotSpec(
     actuator=ActuatorSpec(kind="acceleration", kp=1.0, kd=2.0),
     joint_limit_rad=math.radians(90.0),
     control_dt_s=0.05,
-    sim_dt_s=0.05,
+    sim_dt_s=0.01,
 )
 
 RESILIENT_SERVO = replace(

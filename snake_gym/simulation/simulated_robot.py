@@ -405,7 +405,7 @@ class SimulatedRobot(Robot):
         locked, free = ((kinds == kind).any(axis=0) for kind in (LOCKED, FREE))
         kept = np.where(locked | free, 0.0, np.where(kinds == WEAK, strength, 1.0).prod(axis=0))
         given = locked | (~free & (self.spec.actuator.kind == "acceleration"))
-        limit = np.where(kept > 0.0, kept * self.params.torque_limit, np.inf)
+        limit = np.multiply(kept, self.params.torque_limit, out=np.full_like(kept, np.inf), where=kept > 0.0)
         u = np.where(given, kept * u, np.clip(kept * u, -limit, limit))
         u -= np.where(free & ~locked, self.params.free_damping * self.joint_rate(), 0.0)
         return accelerate(self.params, self.state, u, given)

@@ -5,7 +5,8 @@ joint's coordinate is ``phi_i = theta_i - theta_{i+1}``. A locked joint is no jo
 bent by the angle at which it was locked. Links are capsules lying in the plane; an obstacle is a row
 [start_x, start_y, axis_x, axis_y, length, radius > 0]: a disc is an upright capsule, a segment a lying one. Contacts
 are frictionless (condim 1); links see each other, but for neighbours, where the robot says so. Position actuators hold
-the joints, velocity actuators of zero command at the links' centres are the viscous ground (sibilska2022, eq. 14), gravity is a tilted plane's.
+the joints, velocity actuators of zero command at the links' centres are the viscous ground (sibilska2022, eq. 14),
+gravity is a tilted plane's.
 
 MuJoCo's contacts and stops are unilateral springs with dampers. Impacts without restitution need strong overdamping (a
 critically damped one lets go at 0.135 of the impact velocity): rate of approach falls with time constant ``softness_s``
