@@ -31,7 +31,7 @@ from snake_gym.physics.actuators import (
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact import foresee_contacts, hold_links, revise_contacts, settle_contacts, touching_worlds
-from snake_gym.physics.contact_law import foresee_velocities
+from snake_gym.physics.contact_law import FAR, foresee_velocities
 from snake_gym.physics.friction import (
     COUPLED, add_coulomb_friction, add_coupled_friction, add_viscous_friction, face_motion,
     revise_coulomb_friction, revise_coupled_friction, revise_facing, settle_sliding,
@@ -40,9 +40,10 @@ from snake_gym.physics.imperfections import load_servos, move_servos, revise_ser
 from snake_gym.physics.joint_descent import BEGINS, descend, give_up_descent
 from snake_gym.physics.joint_friction import begin_joint_friction, revise_joint_friction, settle_joint_friction
 from snake_gym.physics.lanes import (
-    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, DESCENT, FAULT, F_KIND, F_OFF, F_ON, GX,
-    GY, INERTIA, JAMMED, LAWS_CHANGE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
-    STOOD_STILL, STOPS_CHANGE, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
+    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CURL_STRIDE, CVX, CVY, CX, CX_P, CY, CY_P, DESCENT, FAULT, F_KIND,
+    F_OFF, F_ON, GX, GY, INERTIA, JAMMED, LAWS_CHANGE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA,
+    SIN, SOL_W, STOOD_STILL, STOPS_CHANGE, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H,
+    sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
 from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
@@ -188,10 +189,9 @@ def begin_circles(s, n):  # type: ignore[no-untyped-def]
 @kernel
 def solve_links(s, n, first, touching, touches):  # type: ignore[no-untyped-def]
     """Solve for rates and velocities under the present laws; links before ``first`` have not changed."""
-    t, pairs = touches
-    eliminate_links(s, first, n, touching, pairs[0, 0] > 0)
+    eliminate_links(s, first, n, touching, touches[1][0, 0] > 0)
     substitute_back(s, n)
-    press_links(s, n, touching, t, pairs)
+    press_links(s, n, touching, *touches)
 
 
 @kernel
@@ -296,7 +296,7 @@ def solve_stage(s, n, stage, dt, counts, touches, laws):  # type: ignore[no-unty
     if laws.stops and stage == LATER:
         foresee_hits(s, n, dt)
     choose_method(s, n, stage, dt, laws.stops)
-    if laws.links_touch:
+    if any_lane(load(s, (n + 1) * RECORD + CURL_STRIDE) < FAR):
         find_touches(s, n, *touches)
     solve_step(s, n, counts, touches, laws)
 

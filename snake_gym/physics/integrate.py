@@ -13,9 +13,10 @@ from snake_gym.physics.broad_phase import forget_contacts, look_around
 from snake_gym.physics.chain import locate_head, place_links
 from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.contact import keep_energy, note_depth
+from snake_gym.physics.contact_law import FAR
 from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches
 from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, note_events, solve_stage
-from snake_gym.physics.lanes import OMEGA, PACE, RECORD, SLOTS, VX, VY, scratch_rows
+from snake_gym.physics.lanes import CURL_STRIDE, LONGEST_STRIDE, OMEGA, PACE, RECORD, SLOTS, VX, VY, scratch_rows
 from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.simd import VECTOR_BYTES, kernel, n_lanes, store, take_ticket
 from snake_gym.physics.state import ContactParams
@@ -63,8 +64,9 @@ def step_block(  # type: ignore[no-untyped-def]
     """Advance one block by ``n_substeps`` steps."""
     world = (n + 1) * RECORD
     place_links(s, n)
-    if laws.obstacles:
-        store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
+    store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
+    for field in (LONGEST_STRIDE, CURL_STRIDE):
+        store(s, world + field, FAR)
     event, arrival = 0.0, 0.0
     for step in range(n_substeps):
         if step >= event:
@@ -75,7 +77,7 @@ def step_block(  # type: ignore[no-untyped-def]
             arrival = take_commands(s, n, ids, count, step, late)
         if laws.obstacles:
             look_around(s, n, ids, count, dt, obstacles, counts, old)
-        curls = laws.links_touch and find_curls(s, n, laws.obstacles, touches[1])
+        curls = laws.links_touch and find_curls(s, n, touches[1])
         if curls and not laws.obstacles:
             store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
         for stage in range(FIRST if step == 0 else LATER, SECOND + 1 if step == 0 else LATER + 1):
@@ -127,8 +129,7 @@ def _compile_driver(fingerprint: str) -> Any:
         counts = np.zeros(n + 1, np.int64)
         old = np.zeros((SLOTS, 3))
         spare = np.empty((3, s.shape[0], s.shape[1]), number)
-        pairs = np.zeros((n * n, 2), np.int64)
-        touches = np.empty((pairs.shape[0] * TOUCH, s.shape[1]), number), pairs
+        touches = np.empty((n * n * TOUCH, s.shape[1]), number), np.zeros((n * n, 2), np.int64)
         loaded = False
         first = take_ticket(ticket) * n_lanes(s)
         while first < ids.shape[0]:

@@ -15,9 +15,9 @@ from snake_gym.physics.broad_phase import LEAST_STRIDE, SPEEDING_UP, count_slots
 from snake_gym.physics.contact_law import FAR, normal_velocity
 from snake_gym.physics.implicit import LATER, finish_stage, length_of, solve_stage
 from snake_gym.physics.lanes import (
-    AGE, AHEAD, AT_LIMIT, AT_STOP, GAP, HALF, JAMMED, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ON,
-    PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T, SOL_W, TRAVEL, VN, H,
-    slot_of,
+    AGE, AHEAD, AT_LIMIT, AT_STOP, CURL_STRIDE, GAP, HALF, JAMMED, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY, OMEGA,
+    OMEGA_P, ON, PACE, PARTS, PAST_ONSET, PRESSED, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T,
+    SOL_W, TRAVEL, VN, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, kernel, load, n_lanes, select, splat, store
 
@@ -85,21 +85,22 @@ def rotated_more_than_predicted(s, n, counts):  # type: ignore[no-untyped-def]
 def prediction_failed(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped-def]
     """Set PARTS to 2 in the worlds whose solution for the step dt is not what it was prepared for, to 1 in the others.
 
-    That is: points near obstacles move further than LONGEST_STRIDE, or than the look-up held for; or links that touch
-    turn otherwise than foreseen, so that gaps are not what they were taken for; or no laws have been found that hold.
-    Return True if it failed in any. It never does in ``_MOST_PARTS`` parts of a step, however it turns out.
+    That is: points near obstacles move further than LONGEST_STRIDE, or than the look-up held for, those of links that
+    touch each other than CURL_STRIDE; or links at obstacles turn otherwise than foreseen, so that gaps are not what
+    they were taken for; or no laws have been found that hold. Return True if it failed in any. It never does in
+    ``_MOST_PARTS`` parts of a step, however it turns out.
     """
     world = (n + 1) * RECORD
     pace = fastest_point(s, n, NEW_VX, NEW_VY, SOL_W)
     store(s, world + NEW_PACE, pace)
     unseen = (load(s, world + TRAVEL) + dt * pace > skin) & (pace > SPEEDING_UP * load(s, world + PACE))
     unseen = unseen & (dt * pace > LEAST_STRIDE)
-    longest = load(s, world + LONGEST_STRIDE)
-    far = unseen | (dt * pace > longest)
+    longest, curl = load(s, world + LONGEST_STRIDE), load(s, world + CURL_STRIDE)
+    far = unseen | (dt * pace > longest) | ((dt * pace > curl) & (load(s, world + PRESSED) > 0.0))
     if counts[0] > 0:
         far = far | rotated_more_than_predicted(s, n, counts)
     if parts < _MOST_TRIES:
-        far = far | ((load(s, world + JAMMED) > 0.0) & (longest < FAR))
+        far = far | ((load(s, world + JAMMED) > 0.0) & (min(longest, curl) < FAR))
     if parts >= _MOST_PARTS or not any_lane(far):
         return False
     store(s, world + PARTS, select(far, 2.0, 1.0))

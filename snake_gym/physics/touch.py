@@ -24,17 +24,17 @@ import numpy as np
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back, turn_links
 from snake_gym.physics.contact_law import FAR
 from snake_gym.physics.lanes import (
-    ALONG, AT_X, AT_Y, COS, CURLED, CX, CY, E, G, HALF, LONGEST_STRIDE, OVERLAP, POS_X, POS_Y, PUSH_X, PUSH_Y,
-    PW, PX, PY, RADIUS, RECORD, SIN, THETA, THICK, TOTAL, UWX, UWY, UX, UY, WW, H, sin_cos,
+    ALONG, AT_X, AT_Y, COS, CURL_STRIDE, CX, CY, HALF, OVERLAP, PACE, POS_X, POS_Y, PRESSED, PUSH_X, PUSH_Y, PW, PX, PY,
+    RADIUS, RECORD, SIN, THETA, THICK, TOTAL, UWX, UWY, UX, UY, WW, E, G, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 
 # Records of touches, in an array of their own.
 NX, NY, PLACE, GAP, TARGET, IMPULSE, EXCESS, MISSING, WAY, ANSWER, TOUCH = range(11)
 _LARGEST_TURN = 0.12
-"""Longest way of links of curled worlds in a step, in half lengths of the shortest."""
+"""Longest way of links in a step in which they touch, in half lengths of the shortest."""
 _WITHIN = 4.0
-"""Largest gap of a touch, in longest ways of links in a step."""
+"""Largest gap of a touch, in ways of links in a step."""
 _FORESIGHT = 3.0
 """Time to an impact, in steps, below which the past of a world no longer counts as smooth."""
 _RATE_OUT, _FASTEST_OUT = 20.0, 0.05
@@ -48,9 +48,9 @@ _TURNS = 200
 
 
 @kernel
-def find_curls(s, n, among, pairs):  # type: ignore[no-untyped-def]
-    """Set CURLED in worlds whose links have turned so far from each other that the chain may touch itself, and their
-    LONGEST_STRIDE, ``among`` obstacles no more than it is. Forget all touches; return True if there may be some.
+def find_curls(s, n, pairs):  # type: ignore[no-untyped-def]
+    """Set CURL_STRIDE: where links have turned so far from each other that they may touch, the longest way [m] in a
+    step in which they do; else FAR. Forget all touches; return True if there may be some.
 
     Links within an angle S of each other go on by cos(S / 2) of their lengths at least, along the middle of it.
     """
@@ -63,9 +63,7 @@ def find_curls(s, n, among, pairs):  # type: ignore[no-untyped-def]
         shortest, thickest = min(shortest, load(s, a + HALF)), max(thickest, load(s, a + RADIUS))
     _, cos = sin_cos(min(0.5 * (high - low), math.pi))
     curled = shortest * cos <= thickest
-    longest = load(s, world + LONGEST_STRIDE) if among else splat(s, FAR)
-    store(s, world + LONGEST_STRIDE, select(curled, min(longest, _LARGEST_TURN * shortest), longest))
-    store(s, world + CURLED, select(curled, 1.0, 0.0))
+    store(s, world + CURL_STRIDE, select(curled, _LARGEST_TURN * shortest, FAR))
     pairs[0, 0] = 0
     for row in (PX, PY, world + OVERLAP):
         store(s, row, splat(s, 0.0))
@@ -91,7 +89,7 @@ def add_touch(s, n, k, j, margin, t, pairs):  # type: ignore[no-untyped-def]
     way = max(load(s, a + ALONG) - load(s, here + ALONG), load(s, here + ALONG) - load(s, a + RECORD + ALONG))
     crosses = j < k - 1 < n
     far = length + both + margin + (2.0 * load(s, here + HALF) if crosses else zero)
-    near = (load(s, world + CURLED) > 0.0) & (way >= both) & (x * x + y * y < far * far)
+    near = (load(s, world + CURL_STRIDE) < FAR) & (way >= both) & (x * x + y * y < far * far)
     if not any_lane(near):
         return
     cos, sin = load(s, a + COS), load(s, a + SIN)
@@ -143,7 +141,7 @@ def look_for_touches(s, n, margin, t, pairs):  # type: ignore[no-untyped-def]
 @kernel
 def note_self_overlap(s, n, t, pairs):  # type: ignore[no-untyped-def]
     """Set OVERLAP, the deepest overlap of two links [m], from the geometry SIN, COS, POS_X, POS_Y; 0: none."""
-    if find_curls(s, n, False, pairs):
+    if find_curls(s, n, pairs):
         look_for_touches(s, n, splat(s, 0.0), t, pairs)
         pairs[0, 0] = 0
 
@@ -152,12 +150,11 @@ def note_self_overlap(s, n, t, pairs):  # type: ignore[no-untyped-def]
 def find_touches(s, n, t, pairs):  # type: ignore[no-untyped-def]
     """Find the touches of a step before it is solved."""
     world = (n + 1) * RECORD
-    if not any_lane(load(s, world + CURLED) > 0.0):
-        return
-    h = load(s, world + H)
     turn_links(s, n)
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
-    look_for_touches(s, n, _WITHIN * load(s, world + LONGEST_STRIDE), t, pairs)
+    h, pace = load(s, world + H), load(s, world + PACE)
+    look_for_touches(s, n, _WITHIN * max(load(s, world + CURL_STRIDE), h * pace), t, pairs)
+    store(s, world + PRESSED, splat(s, 0.0))
     for number in range(1, pairs[0, 0] + 1):
         c = number * TOUCH
         gap = load(t, c + GAP)
@@ -206,8 +203,8 @@ def answer_pushes(s, n):  # type: ignore[no-untyped-def]
 @kernel
 def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
     """Find the impulses of the touches and solve the step with them; ``touching``: see ``chain.eliminate_links``."""
-    zero, tiny = splat(s, 0.0), by_precision(s, 1e-200, 1e-30)
-    yielding = _YIELDING / load(s, (n + 1) * RECORD + TOTAL)
+    world, zero, tiny = (n + 1) * RECORD, splat(s, 0.0), by_precision(s, 1e-200, 1e-30)
+    yielding = _YIELDING / load(s, world + TOTAL)
     touches = range(1, pairs[0, 0] + 1)
     for number in touches:
         c = number * TOUCH
@@ -252,6 +249,7 @@ def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
             ends = (way < 0.0) & (-press / min(way, -tiny) <= step) & goes_on
             store(t, c + IMPULSE, select(ends, zero, press + step * way))
             store(t, c + EXCESS, load(t, c + EXCESS) + step * load(t, c + ANSWER))
+            store(s, world + PRESSED, max(load(s, world + PRESSED), load(t, c + IMPULSE)))
         conjugate = select(step < wanted, zero, 1.0)
     push_joints(s, n, t, pairs, IMPULSE)
     eliminate_links(s, np.int64(1), n, touching, True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from snake_gym.robot.measurement import chain_angles
 from snake_gym.robot.presets import RESILIENT_SERVO
-from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
+from snake_gym.robot.spec import ActuatorSpec, FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import Precision, SimulatedRobot
 from tests.oracles.link_overlap import deepest_overlaps
 from tests.oracles.mujoco_chain import MujocoChain, MujocoRobot
@@ -56,17 +55,13 @@ def test_two_links_pressed_together_move_by_the_difference_of_their_torques(firs
     np.testing.assert_allclose(robot.state.link_rate[0], [rate, 0.0, rate], atol=0.01 * max(rate, 0.1))
 
 
-def curling(n_links: int, **changes: Any) -> RobotSpec:
-    servo = ActuatorSpec("position", kp=4.0, kd=0.8)
-    friction = FrictionSpec(1.0, 10.0, 0.01)
-    return replace(RESILIENT_SERVO, n_links=n_links, actuator=servo, friction=friction, joint_limit_rad=3.0, **changes)
-
-
 @pytest.mark.parametrize(("n_links", "bend"), [(8, 1.2), (10, 0.9), (14, 0.8)])
 def test_a_chain_that_curls_up_moves_as_in_mujoco(n_links: int, bend: float) -> None:
     """Within 0.01 rad at 1 ms, and five times nearer than at 5 ms: MuJoCo at half its step is within 0.001 rad."""
     bends = bend + 0.1 * np.sin(np.arange(n_links - 1))
-    spec = curling(n_links, sim_dt_s=0.001, control_dt_s=0.05)
+    servo, ground = ActuatorSpec("position", kp=4.0, kd=0.8), FrictionSpec(1.0, 10.0, 0.01)
+    steps = {"sim_dt_s": 0.001, "control_dt_s": 0.05}
+    spec = replace(RESILIENT_SERVO, n_links=n_links, actuator=servo, friction=ground, joint_limit_rad=3.0, **steps)
     robot, twin = SimulatedRobot(spec, 1, 1), MujocoChain(MujocoRobot.of(spec), None, 1e-4, 1e-3)
     state = robot.state
     twin.set_state(state.link_angle[0], state.link_rate[0], state.centre_xy[0], state.centre_vel[0])
@@ -81,35 +76,36 @@ def test_a_chain_that_curls_up_moves_as_in_mujoco(n_links: int, bend: float) -> 
 # --- random robots ----------------------------------------------------------------------------------------------------
 
 
-def random_robot(rng: np.random.Generator, **changes: Any) -> RobotSpec:
-    """Four to twenty links, equal or not, of all kinds of laws that servos have."""
+def random_robot(rng: np.random.Generator, dry: bool) -> RobotSpec:
+    """Four to twenty links, equal or not, with laws that servos and ground may have."""
     n = int(rng.integers(4, 21))
     half = rng.uniform(0.03, 0.09, n if rng.random() < 0.5 else 1) * np.ones(n)
     radius = rng.uniform(0.1, 0.8) * (half if rng.random() < 0.5 else half.min() * np.ones(n))
-    dry = (0.1, 0.4) if rng.random() < 0.3 else (0.0, 0.0)
-    kind, (kp, kd, limit) = rng.choice(["position", "torque"]), rng.uniform([5.0, 0.2, 0.5], [100.0, 10.0, 10.0])
-    dt_s = float(rng.choice([0.01, 0.005, 0.002]))
-    spec = RobotSpec(
+    kp, kd, limit = rng.uniform([5.0, 0.2, 0.5], [100.0, 10.0, 10.0]).tolist()
+    dt_s, coulomb = float(rng.choice([0.01, 0.005, 0.002])), (0.1, 0.4) if dry and rng.random() < 0.3 else (0.0, 0.0)
+    return RobotSpec(
         n_links=n, link_half_length_m=tuple(half.tolist()), link_radius_m=tuple(radius.tolist()),
         link_mass_kg=tuple(rng.uniform(0.2, 2.0, n).tolist()),
-        friction=FrictionSpec(*rng.uniform(0.0, [2.0, 10.0, 0.02]).tolist(), *dry),
-        actuator=ActuatorSpec(kind, float(kp), float(kd), float(limit)), joint_limit_rad=3.0, links_touch=True,
+        friction=FrictionSpec(*rng.uniform(0.0, [2.0, 10.0, 0.02]).tolist(), *coulomb), joint_limit_rad=3.0,
+        actuator=ActuatorSpec(rng.choice(["position", "torque"]), kp, kd, limit), links_touch=True,
         joint_stop_rad=float(rng.uniform(1.0, 2.6)) if rng.random() < 0.3 else math.inf,
-        joint_friction_nm=float(rng.uniform(0.05, 0.5)) if rng.random() < 0.2 else 0.0,
+        joint_friction_nm=float(rng.uniform(0.05, 0.5)) if dry and rng.random() < 0.2 else 0.0,
         sim_dt_s=dt_s, control_dt_s=20 * dt_s,
     )  # fmt: skip
-    return replace(spec, **changes)
+
+
+def overlaps(robot: SimulatedRobot, theta: FloatArray) -> FloatArray:
+    return deepest_overlaps(theta, robot.params.half_length[0], robot.params.radius[0])
 
 
 def curled(spec: RobotSpec, rng: np.random.Generator, n_worlds: int, precision: Precision) -> SimulatedRobot:
     """Robots in random shapes, many of them curled up, none in itself, at random speeds."""
-    body = spec.links("link_half_length_m"), spec.links("link_radius_m")
+    robot = SimulatedRobot(spec, n_worlds, 1, precision=precision)
     stop, shapes = min(float(spec.joints("joint_stop_rad").min()), 2.6), np.zeros((0, spec.n_joints))
     while len(shapes) < n_worlds:
         mean = rng.uniform(-1.0, 1.0, (200, 1)) * min(stop, 20.0 / spec.n_joints)
         bends = np.clip(mean + rng.normal(0.0, 0.4, (200, spec.n_joints)), -0.95 * stop, 0.95 * stop)
-        shapes = np.vstack([shapes, bends[deepest_overlaps(chain_angles(bends, np.zeros(200)), *body) < 0.0]])
-    robot = SimulatedRobot(spec, n_worlds, 1, precision=precision)
+        shapes = np.vstack([shapes, bends[overlaps(robot, chain_angles(bends, np.zeros(200))) < 0.0]])
     robot.set_shape(shapes[:n_worlds], rng.uniform(-9.0, 9.0, n_worlds), rng.normal(size=(n_worlds, 2)))
     speed = rng.choice([0.0, 1.0, 3.0])
     robot.state.link_rate[:] = speed * rng.normal(size=robot.state.link_rate.shape)
@@ -117,39 +113,37 @@ def curled(spec: RobotSpec, rng: np.random.Generator, n_worlds: int, precision: 
     return robot
 
 
-VISCOUS: dict[str, Any] = {"friction": FrictionSpec(1.0, 10.0, 0.01), "joint_friction_nm": 0.0}
-
-
-def throw_about(seed: int, n_worlds: int, precision: Precision = "float64") -> tuple[float, int]:
-    """Deepest overlap [m], and number of worlds that touched, of random robots in 40 calls."""
+def throw_about(seed: int, n_worlds: int, precision: Precision = "float64") -> FloatArray:
+    """Deepest overlaps [m] of random robots in 40 calls under random commands."""
     rng = np.random.default_rng(seed)
-    spec = random_robot(rng, **({} if precision == "float64" else VISCOUS))
+    spec = random_robot(rng, precision == "float64")
     robot, shape = curled(spec, rng, n_worlds, precision), (n_worlds, spec.n_joints)
-    body, deepest, reference = (spec.links("link_half_length_m"), spec.links("link_radius_m")), -np.ones(n_worlds), None
+    deepest = -np.ones(n_worlds)
     for call in range(40):
-        if reference is None or call % 6 == 0:
+        if call % 6 == 0:
             mean = rng.uniform(-1.0, 1.0, (n_worlds, 1)) * rng.choice([0.5, 1.0, 2.0, 3.0])
             reference = np.clip(mean + rng.normal(0.0, 0.5, shape), -3.0, 3.0)
         push = rng.normal(size=shape) if spec.actuator.kind == "torque" else None
         robot.step(reference, push, int(rng.choice([1, 4, 10, 20])))
         assert all(np.isfinite(values).all() for values in robot.motion())
-        deepest = np.maximum(deepest, deepest_overlaps(robot.state.link_angle, *body))
+        deepest = np.maximum(deepest, overlaps(robot, robot.state.link_angle))
     assert not robot.state.stood_still.any()
-    return float(deepest.max()), np.count_nonzero(deepest > -1e-4)
+    return deepest
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_no_loop_closes_through_itself(precision: Precision) -> None:
-    deepest, touched = np.transpose([throw_about(seed, 16, precision) for seed in range(100, 112)])
+@pytest.mark.parametrize(
+    ("seeds", "n_worlds", "precision"),
+    [
+        (range(100, 112), 16, "float64"),
+        (range(100, 112), 16, "float32"),
+        pytest.param(range(1000, 1160), 64, "float64", marks=pytest.mark.slow),
+    ],
+)
+def test_no_loop_closes_through_itself(seeds: range, n_worlds: int, precision: Precision) -> None:
+    deepest = np.concatenate([throw_about(seed, n_worlds, precision) for seed in seeds])
+    print(f"deepest of {deepest.size}: {1e3 * deepest.max():.3f} mm, {(deepest > -1e-4).sum()} touched")
     assert deepest.max() < 0.005
-    assert touched.sum() > 50
-
-
-@pytest.mark.slow
-def test_no_loop_of_ten_thousand_random_robots_closes_through_itself() -> None:
-    deepest, touched = np.transpose([throw_about(seed, 64) for seed in range(1000, 1160)])
-    assert deepest.max() < 0.005
-    assert touched.sum() > 4000
+    assert (deepest > -1e-4).mean() > 0.25
 
 
 def test_touching_makes_no_energy() -> None:
@@ -157,41 +151,15 @@ def test_touching_makes_no_energy() -> None:
     lost = 0.0
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        loose = ActuatorSpec("torque", 0.0, 0.0)
-        spec = random_robot(
-            rng, friction=SMOOTH, actuator=loose, joint_stop_rad=math.inf, joint_friction_nm=0.0, sim_dt_s=0.001,
-            control_dt_s=0.001,
-        )  # fmt: skip
+        loose = {"actuator": ActuatorSpec("torque", 0.0, 0.0), "joint_stop_rad": math.inf, "sim_dt_s": 0.001}
+        spec = replace(random_robot(rng, False), friction=SMOOTH, control_dt_s=0.001, **loose)
         robot = curled(spec, rng, 16, "float64")
         robot.state.link_rate[:] = rng.normal(size=robot.state.link_rate.shape)
         start = energy = robot.kinetic_energy()
         for _ in range(400):
-            robot.step(np.zeros((16, spec.n_joints)), None, 1)
+            robot.step(np.zeros((16, spec.n_joints)))
             now = robot.kinetic_energy()
             assert (now <= energy + 1e-3 * start).all()
             energy = now
         lost = max(lost, float((1.0 - energy / start).max()))
     assert lost > 0.05, "they have met"
-
-
-def test_a_curling_world_in_a_batch_is_that_world_alone_on_any_number_of_threads_and_after_a_restore() -> None:
-    rng = np.random.default_rng(7)
-    bends, n_worlds = rng.uniform(-1.0, 1.0, (37, 1)) + rng.normal(0.0, 0.2, (37, 9)), 37
-    many, threads, again = (SimulatedRobot(RESILIENT_SERVO, n_worlds, n) for n in (1, 2, 1))
-    single = {world: SimulatedRobot(RESILIENT_SERVO, 1, 1) for world in (0, 7, 8, 20, 36)}
-    for call in range(12):
-        for robot in (many, threads):
-            robot.step((1.0 + 0.1 * call) * bends)
-        if call == 6:
-            for ours, theirs in zip(again.state, many.state, strict=True):
-                ours[:] = theirs
-        elif call > 6:
-            again.step((1.0 + 0.1 * call) * bends)
-        for world, robot in single.items():
-            robot.step((1.0 + 0.1 * call) * bends[world : world + 1])
-    assert np.count_nonzero(many.state.self_overlap_m) > 10
-    for name, values in many.state._asdict().items():
-        np.testing.assert_array_equal(getattr(threads.state, name), values)
-        np.testing.assert_array_equal(getattr(again.state, name), values)
-        for world, robot in single.items():
-            np.testing.assert_array_equal(getattr(robot.state, name)[0], values[world])

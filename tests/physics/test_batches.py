@@ -31,6 +31,8 @@ class Case(NamedTuple):
     speed_m_s: float = 0.3
     """Standard deviation at the start, and of link rates too where it is above 1."""
     precision: Precision = "float64"
+    bend_rad: float = 0.0
+    """Bend to all joints of two of three worlds, which curl up."""
 
 
 def limited(n_links: int) -> Case:
@@ -81,11 +83,12 @@ CASES = {
     **{f"{name}, dry joints": rubbing(name) for name in ("resilient_servo", "robo_conda", "muscle", "snakesys")},
     **{f"stop {stop}, backlash {gap}": stiff(stop, gap) for stop in (0.3, math.inf) for gap in (0.02, 0.0)},
     "thrown on dry ground": Case(THROWN, (HEALTHY,), 3, True, 5.0),
+    "curling": Case(PRESETS["resilient_servo"], bend_rad=0.8),
     **{f"{model}, {kind}": touching(model, kind) for model in ("rigid", "stiff") for kind in ("position", "torque")},
 }
 WET = FrictionSpec(0.3, 2.0, backward=1.5)
 for _name, _case in {
-    **{name: CASES[name] for name in ("2 links", "33 links", "resilient_servo")},
+    **{name: CASES[name] for name in ("2 links", "33 links", "resilient_servo", "curling")},
     "worn servos": CASES["worn servos"], "stiff, position": CASES["stiff, position"],
 }.items():  # fmt: skip
     _spec = replace(_case.spec, contact=replace(_case.spec.contact, friction_coulomb=0.0))
@@ -126,10 +129,12 @@ def play(case: Case, rows: NDArray[np.int64], n_threads: int = 1, moving: Any = 
         getattr(robot.faults, name)[:] = values[rows]
     touches = np.zeros(len(rows))
     for reference in rng.uniform(-0.6, 0.6, (case.n_steps, *joints)):
-        robot.step(reference[rows], mask=moving)
+        robot.step((reference + case.bend_rad * (np.arange(WORLDS) % 3)[:, None])[rows], mask=moving)
         touches += robot.state.n_contacts
     if case.among and case.n_steps and moving is None and len(rows) > 1:
         assert (touches > 0.0).mean() > 0.5
+    if case.bend_rad and case.n_steps and moving is None and len(rows) > 1:
+        assert (robot.state.self_overlap_m > 0.0).mean() > 0.3, "they touch themselves"
     assert robot.state.stood_still.sum() == 0
     return robot
 
