@@ -86,9 +86,9 @@ FAULT = F2_KIND - F_KIND
     HEIGHT, WAVE_X, WAVE_Y, PHASE_X, PHASE_Y,
     # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: weight in foreseen rates; AGE: smooth steps so far
     ALPHA, BETA, SIGMA, H, WEIGHT, AGE,
-    # of contact: way since the last grid look-up, speed of the fastest point and that of the solution, longest way a
-    # step (obstacles, links that touch), > 0 where links touch, parts of the step, contacts, penetration; shared laws
-    TRAVEL, PACE, NEW_PACE, LONGEST_STRIDE, CURL_STRIDE, PRESSED, PARTS, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
+    # of contact: way since the last grid look-up, speed of the fastest point and that of the solution, longest ways
+    # in a step (obstacles, links that touch), gap of the nearest touch, parts of the step, contacts, depth; shared laws
+    TRAVEL, PACE, NEW_PACE, LONGEST_STRIDE, CURL_STRIDE, NEAREST, PARTS, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
     # of the corrections: numbers of corrections, of carried impulses and of corrected frictions of contacts in this
     # step; flags: joint laws, stops, contacts still change; descent of the joints' laws, its slope and what it may miss
     # (joint_descent); JAMMED: nothing has settled the laws, and the world stands still; number of such steps

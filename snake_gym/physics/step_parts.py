@@ -15,8 +15,8 @@ from snake_gym.physics.broad_phase import LEAST_STRIDE, SPEEDING_UP, count_slots
 from snake_gym.physics.contact_law import FAR, normal_velocity
 from snake_gym.physics.implicit import LATER, finish_stage, length_of, solve_stage
 from snake_gym.physics.lanes import (
-    AGE, AHEAD, AT_LIMIT, AT_STOP, CURL_STRIDE, GAP, HALF, JAMMED, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY, OMEGA,
-    OMEGA_P, ON, PACE, PARTS, PAST_ONSET, PRESSED, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T,
+    AGE, AHEAD, AT_LIMIT, AT_STOP, CURL_STRIDE, GAP, HALF, JAMMED, LONGEST_STRIDE, NEAREST, NEW_PACE, NEW_VX, NEW_VY,
+    OMEGA, OMEGA_P, ON, PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T,
     SOL_W, TRAVEL, VN, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, kernel, load, n_lanes, select, splat, store
@@ -86,7 +86,7 @@ def prediction_failed(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped
     """Set PARTS to 2 in the worlds whose solution for the step dt is not what it was prepared for, to 1 in the others.
 
     That is: points near obstacles move further than LONGEST_STRIDE, or than the look-up held for, those of links that
-    touch each other than CURL_STRIDE; or links at obstacles turn otherwise than foreseen, so that gaps are not what
+    may touch each other than CURL_STRIDE; or links at obstacles turn otherwise than foreseen, so that gaps are not what
     they were taken for; or no laws have been found that hold. Return True if it failed in any. It never does in
     ``_MOST_PARTS`` parts of a step, however it turns out.
     """
@@ -96,7 +96,7 @@ def prediction_failed(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped
     unseen = (load(s, world + TRAVEL) + dt * pace > skin) & (pace > SPEEDING_UP * load(s, world + PACE))
     unseen = unseen & (dt * pace > LEAST_STRIDE)
     longest, curl = load(s, world + LONGEST_STRIDE), load(s, world + CURL_STRIDE)
-    far = unseen | (dt * pace > longest) | ((dt * pace > curl) & (load(s, world + PRESSED) > 0.0))
+    far = unseen | (dt * pace > longest) | ((dt * pace > curl) & (load(s, world + NEAREST) < 0.5 * dt * pace))
     if counts[0] > 0:
         far = far | rotated_more_than_predicted(s, n, counts)
     if parts < _MOST_TRIES:

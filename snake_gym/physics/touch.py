@@ -24,7 +24,7 @@ import numpy as np
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back, turn_links
 from snake_gym.physics.contact_law import FAR
 from snake_gym.physics.lanes import (
-    ALONG, AT_X, AT_Y, COS, CURL_STRIDE, CX, CY, HALF, OVERLAP, PACE, POS_X, POS_Y, PRESSED, PUSH_X, PUSH_Y, PW, PX, PY,
+    ALONG, AT_X, AT_Y, COS, CURL_STRIDE, CX, CY, HALF, NEAREST, OVERLAP, PACE, POS_X, POS_Y, PUSH_X, PUSH_Y, PW, PX, PY,
     RADIUS, RECORD, SIN, THETA, THICK, TOTAL, UWX, UWY, UX, UY, WW, E, G, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
@@ -154,7 +154,6 @@ def find_touches(s, n, t, pairs):  # type: ignore[no-untyped-def]
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
     h, pace = load(s, world + H), load(s, world + PACE)
     look_for_touches(s, n, _WITHIN * max(load(s, world + CURL_STRIDE), h * pace), t, pairs)
-    store(s, world + PRESSED, splat(s, 0.0))
     for number in range(1, pairs[0, 0] + 1):
         c = number * TOUCH
         gap = load(t, c + GAP)
@@ -205,12 +204,14 @@ def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
     """Find the impulses of the touches and solve the step with them; ``touching``: see ``chain.eliminate_links``."""
     world, zero, tiny = (n + 1) * RECORD, splat(s, 0.0), by_precision(s, 1e-200, 1e-30)
     yielding = _YIELDING / load(s, world + TOTAL)
-    touches = range(1, pairs[0, 0] + 1)
+    nearest, touches = splat(s, FAR), range(1, pairs[0, 0] + 1)
     for number in touches:
         c = number * TOUCH
-        excess = rate_of_gap(s, t, pairs, number) - load(t, c + TARGET)
-        store(t, c + EXCESS, excess + yielding * load(t, c + IMPULSE))
+        rate = rate_of_gap(s, t, pairs, number)
+        store(t, c + EXCESS, rate - load(t, c + TARGET) + yielding * load(t, c + IMPULSE))
         store(t, c + WAY, zero)
+        nearest = min(nearest, load(t, c + GAP) + load(s, world + H) * rate)
+    store(s, world + NEAREST, nearest)
     conjugate, square = zero, splat(s, 1.0)
     for turn in range(_TURNS):
         before, square, worst = max(square, tiny), zero, zero
@@ -249,7 +250,6 @@ def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
             ends = (way < 0.0) & (-press / min(way, -tiny) <= step) & goes_on
             store(t, c + IMPULSE, select(ends, zero, press + step * way))
             store(t, c + EXCESS, load(t, c + EXCESS) + step * load(t, c + ANSWER))
-            store(s, world + PRESSED, max(load(s, world + PRESSED), load(t, c + IMPULSE)))
         conjugate = select(step < wanted, zero, 1.0)
     push_joints(s, n, t, pairs, IMPULSE)
     eliminate_links(s, np.int64(1), n, touching, True)
