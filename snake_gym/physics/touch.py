@@ -33,8 +33,8 @@ from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select,
 NX, NY, PLACE, GAP, TARGET, IMPULSE, EXCESS, MISSING, WAY, ANSWER, TOUCH = range(11)
 _LARGEST_TURN = 0.12
 """Longest way of links in a step in which they touch, in half lengths of the shortest."""
-_WITHIN = 4.0
-"""Largest gap of a touch, in ways of links in a step."""
+_WITHIN = 6.0
+"""Largest gap of a touch, in ways of links in a step: those of two links for ``_FORESIGHT``."""
 _FORESIGHT = 3.0
 """Time to an impact, in steps, below which the past of a world no longer counts as smooth."""
 _RATE_OUT, _FASTEST_OUT = 20.0, 0.05
@@ -100,7 +100,7 @@ def add_touch(s, n, k, j, margin, t, pairs):  # type: ignore[no-untyped-def]
         turn_y = 2.0 * load(s, here + HALF) * (cos * load(s, here + SIN) - sin * load(s, here + COS))
         at = along * turn_y - off * turn_x
         within = (at * turn_y > 0.0) & (abs(at) < length * abs(turn_y)) & (off * (off + turn_y) < 0.0)
-        overlap = max(overlap, select(near & within, both, zero))
+        overlap = max(overlap, select(near & within, load(s, here + RADIUS) + load(s, a + RADIUS), zero))
     off_x = along - min(max(along, zero), length)
     distance = math.sqrt(off_x * off_x + off * off)
     gap = distance - both
@@ -147,13 +147,13 @@ def note_self_overlap(s, n, t, pairs):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_touches(s, n, t, pairs):  # type: ignore[no-untyped-def]
-    """Find the touches of a step before it is solved."""
+def find_touches(s, n, dt, t, pairs):  # type: ignore[no-untyped-def]
+    """Find the touches of a stage of a step dt before it is solved."""
     world = (n + 1) * RECORD
     turn_links(s, n)
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
-    h, pace = load(s, world + H), load(s, world + PACE)
-    look_for_touches(s, n, _WITHIN * max(load(s, world + CURL_STRIDE), h * pace), t, pairs)
+    h = load(s, world + H)
+    look_for_touches(s, n, _WITHIN * max(load(s, world + CURL_STRIDE), dt * load(s, world + PACE)), t, pairs)
     for number in range(1, pairs[0, 0] + 1):
         c = number * TOUCH
         gap = load(t, c + GAP)

@@ -10,7 +10,7 @@ from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.link_overlap import deepest_overlaps
 
-HALF = np.array([0.05, 0.08, 0.03, 0.07, 0.07, 0.02, 0.06, 0.09])
+HALF = np.array([0.05, 0.08, 0.06, 0.07, 0.07, 0.06, 0.06, 0.09])
 RADIUS = np.array([0.03, 0.02, 0.04, 0.03, 0.05, 0.03, 0.02, 0.04])
 SPEC = replace(
     RESILIENT_SERVO, n_links=8, link_half_length_m=tuple(HALF.tolist()), link_radius_m=tuple(RADIUS.tolist()),
@@ -32,7 +32,8 @@ def test_the_overlap_is_that_of_the_deepest_pair() -> None:
 
 
 def test_the_deepest_overlap_is_kept_until_the_robot_is_placed_anew() -> None:
-    robot = SimulatedRobot(SPEC, 1, 1)
+    short = tuple(HALF * [1.0, 1.0, 0.5, 1.0, 1.0, 0.3, 1.0, 1.0])  # ends of their neighbours overlap when straight
+    robot = SimulatedRobot(replace(SPEC, link_half_length_m=short), 1, 1)
     folded, straight = np.full((1, 7), 1.2), np.zeros((1, 7))
     robot.set_shape(folded, np.zeros(1), np.zeros((1, 2)))
     robot.step(folded)

@@ -109,7 +109,7 @@ def test_a_world_whose_laws_do_not_settle_stands_still(flag: int) -> None:
     s[world + flag, lane] = 1.0
     hold_links(s, n)
     np.testing.assert_array_equal(of(n + 1, lanes.JAMMED), np.arange(8) == lane)
-    eliminate_links(s, 1, n, False)
+    eliminate_links(s, 1, n, False, False)
     substitute_back(s, n)
     for i in range(1, n + 1):
         rates = np.abs(of(i, lanes.SOL_W))
