@@ -121,8 +121,6 @@ class MujocoRobot:
         self._head = self.model.body(f"link{spec.n_links - 1}").id
         self._on = np.ones(spec.n_joints, dtype=bool)
         self._jammed = np.zeros(spec.n_joints, dtype=bool)
-        self.blocked = np.zeros(spec.n_joints, dtype=bool)
-        """What blocks a joint here shows in its load."""
         self._left_s = 0.0
         self._reference = np.zeros(spec.n_joints)
         shape = np.zeros(spec.n_joints) if joint_angle is None else np.asarray(joint_angle, dtype=np.float64)

@@ -136,7 +136,7 @@ def drive(
     shape = AMPLITUDE_RAD * np.sin(PHASE_SHIFT_RAD * np.arange(spec.n_joints))
     head = -centre_offset(spec, chain_angles(shape[None], np.zeros(1)))[0]
     limits = replace(SafetyLimits(), max_speed_rad_s=options.clamps[0], max_acceleration_rad_s2=options.clamps[1])
-    start = {"joint_angle_rad": shape.tolist(), "point_xy_m": head.tolist(), "plant": options.plant, "solid": False}
+    start = {"joint_angle_rad": shape.tolist(), "point_xy_m": head.tolist(), "plant": options.plant}
     env = gym.make(
         "SnakeGym/Real-v0", **who.real, course={"targets": targets}, time_limit_s=options.seconds,
         safety=asdict(limits),

@@ -5,7 +5,7 @@
 Ours and the other take turns, and the ratio is the median over the rounds, so that it holds on a machine whose speed
 drifts. Cases:
 
-* ``substeps_implicit``, ``substeps_rk4``: physics steps per second at the same dt; MuJoCo with implicitfast and RK4.
+* ``substeps``: physics steps per second at the same dt; MuJoCo with implicitfast.
   ``..._float32``: ours in that precision; MuJoCo computes in float64.
   It is the price of a step, not of a simulated second at equal error: at this dt MuJoCo's long chains do not settle.
   ``..._frictionless`` takes ground friction away from MuJoCo only (it is then cheaper than what it is compared with).
@@ -52,22 +52,18 @@ def time_rate(run: Callable[[], None], count: int) -> float:
 
 
 def measure_physics(
-    integrator: str, links: int, rounds: int, seconds: float, friction: bool = True, precision: Precision = "float64"
+    links: int, rounds: int, seconds: float, friction: bool = True, precision: Precision = "float64"
 ) -> None:
     """Physics steps per second, ours and MuJoCo's (one core each), alternating."""
-    ours_integrator, mujoco_integrator = {"implicit": ("implicit", "implicitfast"), "rk4": ("rk4", "RK4")}[integrator]
     # The same step for both; ours costs the same at any. MuJoCo's chains of 28 links and more swing for ever at 1 ms,
     # and settle at 0.5 ms.
-    dt = 0.001 if integrator == "implicit" else 0.0001  # explicit: below the bound of stability
-    worlds, per_call = 256, 20
-    spec = dataclasses.replace(
-        RESILIENT_SERVO, n_links=links, sim_dt_s=dt, control_dt_s=per_call * dt, integrator=ours_integrator
-    )
+    dt, worlds, per_call = 0.001, 256, 20
+    spec = dataclasses.replace(RESILIENT_SERVO, n_links=links, sim_dt_s=dt, control_dt_s=per_call * dt)
     robot = SimulatedRobot(spec, worlds, 1, precision=precision)
     phase = np.random.default_rng(0).uniform(0, 6.28, (worlds, 1))
     wave = 0.35 * np.sin(0.5 * np.arange(spec.n_joints) + phase)
     robot.set_shape(wave, np.zeros(worlds), np.zeros((worlds, 2)))
-    model = mujoco.MjModel.from_xml_string(build_xml(spec, dt, mujoco_integrator, friction))
+    model = mujoco.MjModel.from_xml_string(build_xml(spec, dt, "implicitfast", friction))
     data = mujoco.MjData(model)
     data.ctrl[: spec.n_joints] = -wave[0]
 
@@ -84,7 +80,7 @@ def measure_physics(
         (time_rate(ours, calls * worlds * per_call), time_rate(lambda: mujoco.mj_step(model, data, steps), steps))
         for _ in range(rounds)
     ]
-    case = f"substeps_{integrator}" + ("" if friction else "_frictionless")
+    case = "substeps" + ("" if friction else "_frictionless")
     case += "" if precision == "float64" else f"_{precision}"
     report(case, links, worlds, 1, pairs)
 
@@ -135,9 +131,8 @@ def main() -> int:
     print(f"{'case':32}{'N':>4}{'W':>6}{'T':>3}{'ours/s':>14}{'other/s':>12}{'ratio':>8}")
     for links in (10, 28, 64):
         for precision in get_args(Precision):
-            measure_physics("implicit", links, rounds, seconds, precision=precision)
-    measure_physics("implicit", 10, rounds, seconds, friction=False)
-    measure_physics("rk4", 10, rounds, seconds)
+            measure_physics(links, rounds, seconds, precision=precision)
+    measure_physics(10, rounds, seconds, friction=False)
     threads = len(os.sched_getaffinity(0))
     configs = Path(__file__).parents[1] / "configs"
     gait = {"file": str(configs / "controllers" / "resilient_servo" / "cc.yaml")}

@@ -1,4 +1,4 @@
-"""Dynamics behind the numbers of sibilska2022: the shipped physics, and the head-tracking model of the published times.
+"""Dynamics behind the numbers of sibilska2022: those of every env, and the head-tracking model of the published times.
 
 Both take joint accelerations as given, ``phi_ddot = u``. The head-tracking model is eq. 24 with ``N m I_2`` in its last
 block: N equal links with viscous anisotropic friction; the coordinates are the link angles and the position of the head
@@ -32,7 +32,7 @@ HeadBlock = Literal["N m", "m"]
 
 
 class ShippedPhysics:
-    """Model with the physics of every env; broken joints (R, J) are locked at their start angles."""
+    """Model with the equations of every env; broken joints (R, J) are locked at their start angles."""
 
     head_is_reference = False
     """True if the head link's centre belongs to the state, in place of the centre of mass."""

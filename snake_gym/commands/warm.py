@@ -9,14 +9,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import numpy as np
-
 from snake_gym.commands.env_options import command_parser
 from snake_gym.config import load_yaml, run_program
 from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.registry import TASKS, find_task
-from snake_gym.robot.presets import PRESETS
-from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 VARIED = Path("configs", "env", "randomised_servo.yaml")
 """Settings under which an env calls kernels that it does without by default."""
@@ -35,8 +31,6 @@ def main(argv: list[str] | None = None) -> int:
             for _ in range(3):
                 env.step(env.action_space.sample())
         print(f"{env_id}: ready", flush=True)
-    robot = SimulatedRobot(PRESETS["resilient"], 1)
-    robot.derivative(np.zeros((1, robot.spec.n_joints)))
     print(f"all compiled kernels are there ({time.perf_counter() - begin:.0f} s)")
     return 0
 

@@ -49,7 +49,7 @@ class MpcConfig(GaitConfig):
     plan: PlanConfig = field(default_factory=PlanConfig)
     """Settings of the search for a plan."""
     substeps: Annotated[int, Field(ge=1, le=10_000)] = 10
-    """Most physics steps of the model in a control step, for an implicit integrator; others keep the robot's."""
+    """Most physics steps of the model in a control step."""
     detector: FaultDetectorConfig = field(default_factory=FaultDetectorConfig)
     """Settings of the detector of failed joints."""
 
@@ -67,7 +67,7 @@ class Mpc(Gait):
         self.planner = Planner(config.plan, spec)
         self.detector = FaultDetector(config.detector, spec)
         n_substeps = min(spec.n_substeps, config.substeps)
-        is_coarser = spec.integrator == "implicit" and n_substeps < spec.n_substeps
+        is_coarser = n_substeps < spec.n_substeps
         self._model_spec = replace(spec, sim_dt_s=spec.control_dt_s / n_substeps) if is_coarser else spec
         self._models: dict[int, Any] = {}
 

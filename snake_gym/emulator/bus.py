@@ -42,9 +42,6 @@ _CATCH_UP_S = 0.001
 class ServoPlant(Protocol):
     """Joints behind the servos: J of them, in the order of the servos."""
 
-    blocked: BoolArray
-    """(J,) True: something in the robot itself keeps the joint from moving on, and its motor stalls."""
-
     def advance(
         self, dt_s: float, target_rad: FloatArray, enabled: BoolArray, torque_limit: FloatArray,
         speed_limit_rad_s: FloatArray,
@@ -85,7 +82,7 @@ class FirstOrderPlant:
     def __init__(self, n_joints: int, joint_angle: Sequence[float] | None = None) -> None:
         self.lag_s = 0.03
         """Time constant of the joints [s]."""
-        self._jammed, self.blocked = np.zeros((2, n_joints), bool)
+        self._jammed = np.zeros(n_joints, bool)
         self._rate, self._load = np.zeros((2, n_joints))
         self._angle = np.zeros(n_joints) if joint_angle is None else np.array(joint_angle, dtype=np.float64)
 
@@ -292,9 +289,8 @@ class EmulatedBus:
 
     def _look(self) -> None:
         plant = self.plant
-        state = zip(plant.joint_angle(), plant.joint_rate(), plant.load(), plant.blocked, strict=True)
-        for servo, (angle, rate, load, is_blocked) in zip(self.servos, state, strict=True):
-            servo.blocked = bool(is_blocked)
+        state = zip(plant.joint_angle(), plant.joint_rate(), plant.load(), strict=True)
+        for servo, (angle, rate, load) in zip(self.servos, state, strict=True):
             servo.update(self._plant_s, float(angle), float(rate), float(load))
 
     def _execute(self, packet: Packet, at_s: float) -> None:

@@ -33,8 +33,6 @@ def emulate(config: ConnectionConfig, spec: ChainSpec, calibration: Calibration,
         plant: ServoPlant = make(spec, shape, emulated.head_angle_rad, emulated.point_xy_m)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    if emulated.plant is None and hasattr(plant, "is_solid"):
-        plant.is_solid = emulated.solid
     if clock is not None:
         # The first step compiles the physics, which takes seconds: done before the servos' time runs.
         one = np.ones(spec.n_joints)

@@ -170,8 +170,8 @@ class EmulatedServo:
         """True: the servo is deaf, mute and without torque."""
         self.encoder_broken = False
         """True: the encoder stays at its last value, and the servo reports it broken."""
-        self.jammed = self.blocked = False
-        """True: something, or the robot's own links, holds the joint where it is, and the motor stalls."""
+        self.jammed = False
+        """True: something holds the joint where it is, and the motor stalls."""
         self.stop_rad = math.inf
         """Mechanical stop of the joint, to both sides [rad]; there the motor stalls as well."""
         self.imprecision = Imprecision()
@@ -281,7 +281,7 @@ class EmulatedServo:
         dt_s, self._now_s = now_s - self._now_s, now_s
         target, enabled, limit, _ = self._command
         at_stop = abs(angle_rad) >= self.stop_rad - _AT_STOP_RAD and (target - angle_rad) * angle_rad > 0.0
-        if self.jammed or self.blocked or at_stop:
+        if self.jammed or at_stop:
             load = min(max(_STALL_GAIN * (target - angle_rad), -limit), limit) if enabled else 0.0
         self._check_supply(now_s)
         self.angle_rad, self.rate_rad_s, self.load = angle_rad, rate_rad_s, load

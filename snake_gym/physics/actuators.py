@@ -219,26 +219,6 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def load_joints_explicit(s, n, kind):  # type: ignore[no-untyped-def]
-    """Set the joint laws of the explicit right-hand side: torques T0 or, where RIGID, relative accelerations B."""
-    for i in range(1, n):
-        a = i * RECORD
-        b = a + RECORD
-        rate = load(s, a + OMEGA) - load(s, b + OMEGA)
-        error = load(s, a + REF_NOW) - (load(s, a + THETA) - load(s, b + THETA))
-        kd = load(s, a + KD)
-        fastest = select(kd > 0.0, kd * load(s, a + FASTEST), math.inf)
-        u = load(s, a + STRENGTH) * (load(s, a + FF) + clamp(load(s, a + KP) * error, fastest) - kd * rate)
-        store(s, a + K, 0.0)
-        if kind == ACCELERATION:
-            store(s, a + B, u)
-            store(s, a + T0, -load(s, a + LOAD) * rate)
-        else:
-            store(s, a + B, 0.0)
-            store(s, a + T0, clamp(u, load(s, a + LIMIT)) - load(s, a + LOAD) * rate)
-
-
-@kernel
 def count_work(s, n, dt, length):  # type: ignore[no-untyped-def]
     """Add the positive part of each joint's work in one stage, of ``length`` [s], of a step ``dt`` to WORK [J].
 

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from snake_gym.physics.lanes import (
     AHEAD, ARM, A_N, A_R, A_T, COS, CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, HALF, HEAD_X, HEAD_Y,
-    MASS, MU, NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL, RIGID, RW,
-    RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
+    MASS, MU, NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PUSH_X, PUSH_Y, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD,
+    REL, RIGID, RW, RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K,
+    sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import kernel, load, splat, store
 
@@ -67,19 +68,14 @@ def join_links(s, n, x, y, mean, middles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def place_links(s, n, bias):  # type: ignore[no-untyped-def]
-    """Set SIN, COS and the velocities VX, VY of the links' centres of mass from angles, rates and the chain's centre.
-
-    ``bias`` = 1: VX, VY are then the velocities less the part of the links' accelerations that comes from omega^2
-    (relative to the centre), which the explicit right-hand side needs.
-    """
+def place_links(s, n):  # type: ignore[no-untyped-def]
+    """Set SIN, COS and the velocities VX, VY of the links' centres of mass from angles, rates and the chain's."""
     turn_links(s, n)
     for i in range(1, n + 1):
         a = i * RECORD
-        w = load(s, a + OMEGA)
-        lw = load(s, a + HALF) * w
-        store(s, a + VX, lw * (bias * w * load(s, a + COS) - load(s, a + SIN)))
-        store(s, a + VY, lw * (bias * w * load(s, a + SIN) + load(s, a + COS)))
+        lw = load(s, a + HALF) * load(s, a + OMEGA)
+        store(s, a + VX, -lw * load(s, a + SIN))
+        store(s, a + VY, lw * load(s, a + COS))
     world = (n + 1) * RECORD
     join_links(s, n, VX, VY, (load(s, world + CVX), load(s, world + CVY)), False)
 
@@ -106,10 +102,11 @@ def locate_head(s, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
+def eliminate_links(s, first, n, touching, pressed):  # type: ignore[no-untyped-def]
     """Fold link after link and joint after joint, from link ``first`` to the head, into the impedance Q, P.
 
-    ``touching``: the records hold the contacts' part (``contact``), which acts at the link's head-side end.
+    ``touching``: the records hold the contacts' part (``contact``), which acts at the link's head-side end;
+    ``pressed``: they hold impulses there of links that touch each other (``touch``).
     """
     for i in range(first, n + 1):
         a = i * RECORD
@@ -162,6 +159,9 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
             px += load(s, a + CPX)
             py += load(s, a + CPY)
             pw += load(s, a + CPW)
+        if pressed:
+            px += load(s, a + PUSH_X)
+            py += load(s, a + PUSH_Y)
         # Joint at the head-side end: omega = omega_next + rel, and Q_uw u + Q_ww omega - P_w = mu with
         # mu = T0 - K rel gives, with g = 1 / (Q_ww + K),
         #   rel = E - g (Q_uw u + Q_ww omega_next),  E = g (T0 + P_w);  a rigid joint is rel = B: g = 0, E = B.

@@ -385,7 +385,7 @@ def keep_energy(s, n):  # type: ignore[no-untyped-def]
     """
     world = (n + 1) * RECORD
     had = kinetic_energy(s, n)
-    place_links(s, n, 0.0)
+    place_links(s, n)
     has = kinetic_energy(s, n)
     slower = (load(s, world + TOUCHES) > 0.0) & (has > had)
     share = select(slower, math.sqrt(had / max(has, 1e-35)), 1.0)

@@ -37,7 +37,7 @@ from snake_gym.physics.lanes import (
     SLIDING_R, SLIDING_T, SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, THETA, VX, VX_P, VY, VY_P, WAVE_X, WAVE_Y, H,
     sin_cos,
 )  # fmt: skip
-from snake_gym.physics.simd import any_lane, inlined, kernel, load, n_lanes, select, splat, store
+from snake_gym.physics.simd import any_lane, kernel, load, n_lanes, select, splat, store
 
 INDEPENDENT, COUPLED = 0, 1
 AXES_CODES = {"independent": INDEPENDENT, "coupled": COUPLED}
@@ -49,17 +49,6 @@ _STOPPED, _BROKEN = 0.25, 2.0
 """States of SLIDING that last for one step, see the table above."""
 _OFF = 1.5
 """Error of a secant, as a factor, beyond which it is corrected within the step."""
-
-
-@inlined
-def viscous_force(
-    vx: float, vy: float, s: float, c: float, c_t: float, c_n: float, backward: float
-) -> tuple[float, float]:
-    """Return the friction force (x, y) [N], world frame, on a link at theta (s, c = sin, cos) with (vx, vy) [m/s]."""
-    along = c * vx + s * vy
-    along = -c_t * select(along < 0.0, backward * along, along)
-    across = -c_n * (c * vy - s * vx)
-    return along * c - across * s, along * s + across * c
 
 
 @kernel

@@ -31,7 +31,7 @@ from snake_gym.physics.actuators import (
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact import foresee_contacts, hold_links, revise_contacts, settle_contacts, touching_worlds
-from snake_gym.physics.contact_law import foresee_velocities
+from snake_gym.physics.contact_law import FAR, foresee_velocities
 from snake_gym.physics.friction import (
     COUPLED, add_coulomb_friction, add_coupled_friction, add_viscous_friction, face_motion,
     revise_coulomb_friction, revise_coupled_friction, revise_facing, settle_sliding,
@@ -40,13 +40,15 @@ from snake_gym.physics.imperfections import load_servos, move_servos, revise_ser
 from snake_gym.physics.joint_descent import BEGINS, descend, give_up_descent
 from snake_gym.physics.joint_friction import begin_joint_friction, revise_joint_friction, settle_joint_friction
 from snake_gym.physics.lanes import (
-    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, DESCENT, FAULT, F_KIND, F_OFF, F_ON,
-    GX, GY, INERTIA, JAMMED, LAWS_CHANGE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
-    STOOD_STILL, STOPS_CHANGE, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
+    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CURL_STRIDE, CVX, CVY, CX, CX_P, CY, CY_P, DESCENT, FAULT, F_KIND,
+    F_OFF, F_ON, GX, GY, INERTIA, JAMMED, LAWS_CHANGE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA,
+    SIN, SOL_W, STOOD_STILL, STOPS_CHANGE, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H,
+    sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
 from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 from snake_gym.physics.stops import foresee_hits, hold_stops, passes_stop, release_stops, revise_stops
+from snake_gym.physics.touch import find_touches, note_touches, press_links
 
 FIRST, SECOND, LATER = 0, 1, 2
 """Stages: the two of the first step after a change of commands, and every later step."""
@@ -185,7 +187,15 @@ def begin_circles(s, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
+def solve_links(s, n, first, touching, touches):  # type: ignore[no-untyped-def]
+    """Solve for rates and velocities under the present laws; links before ``first`` have not changed."""
+    eliminate_links(s, first, n, touching, touches[1][0, 0] > 0)
+    substitute_back(s, n)
+    press_links(s, n, touching, *touches)
+
+
+@kernel
+def solve_step(s, n, counts, touches, laws):  # type: ignore[no-untyped-def]
     """Solve for rates and velocities at the step's end; worlds whose laws the corrections do not settle stand still."""
     for field in (DESCENT, LAWS_CHANGE, STOPS_CHANGE, TRIES, JAMMED):
         store(s, (n + 1) * RECORD + field, 0.0)
@@ -195,8 +205,7 @@ def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
     touching = laws.obstacles and counts[0] > 0
     if touching:
         begin_contacts(s, n, counts, laws)
-    eliminate_links(s, np.int64(1), n, touching)
-    substitute_back(s, n)
+    solve_links(s, n, np.int64(1), touching, touches)
     joints = laws.stops or laws.limits or laws.imperfect or laws.joint_friction
     rounds = _JOINT_ROUNDS if joints else _ROUNDS
     circles = _DRY_CIRCLES if laws.joint_friction else _CIRCLES
@@ -219,8 +228,7 @@ def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
             give_up_descent(s, n, laws)
             hold_links(s, n)
             first = 1
-        eliminate_links(s, first, n, touching)
-        substitute_back(s, n)
+        solve_links(s, n, first, touching, touches)
 
 
 @kernel
@@ -283,16 +291,18 @@ def note_hits(s, n, jumped):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve_stage(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
+def solve_stage(s, n, stage, dt, counts, touches, laws):  # type: ignore[no-untyped-def]
     """Solve one stage of an implicit step of a block of worlds; the state stays as it is."""
     if laws.stops and stage == LATER:
         foresee_hits(s, n, dt)
     choose_method(s, n, stage, dt, laws.stops)
-    solve_step(s, n, counts, laws)
+    if any_lane(load(s, (n + 1) * RECORD + CURL_STRIDE) < FAR):
+        find_touches(s, n, dt, *touches)
+    solve_step(s, n, counts, touches, laws)
 
 
 @kernel
-def finish_stage(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
+def finish_stage(s, n, stage, dt, counts, touches, laws):  # type: ignore[no-untyped-def]
     """Move a block of worlds as solved."""
     touching = laws.obstacles and counts[0] > 0
     jumped = touching_worlds(s, n, counts, dt) if touching else splat(s, 0.0)
@@ -303,6 +313,7 @@ def finish_stage(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
         jumped = select(settle_joint_friction(s, n, laws.limits or laws.imperfect) > 0.0, 1.0, jumped)
     if laws.coulomb and laws.axes != COUPLED:
         jumped = select(settle_sliding(s, n) > 0.0, 1.0, jumped)
+    jumped = note_touches(s, dt, jumped, *touches)
     weigh_step(s, n, stage, dt, jumped)
     world = (n + 1) * RECORD
     store(s, world + STOOD_STILL, load(s, world + STOOD_STILL) + load(s, world + JAMMED))

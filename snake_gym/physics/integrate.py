@@ -1,8 +1,4 @@
-r"""Entry points that advance W chains in time and share out blocks of worlds among the threads that call them.
-
-There are two methods: ``implicit`` (see ``implicit``: second order, stable, with all forces and faults) and ``rk4``
-(see ``runge_kutta``: explicit, for smooth problems).
-"""
+"""Entry point that advances W chains in time and shares out blocks of worlds among the threads that call it."""
 
 from __future__ import annotations
 
@@ -17,22 +13,19 @@ from snake_gym.physics.broad_phase import forget_contacts, look_around
 from snake_gym.physics.chain import locate_head, place_links
 from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.contact import keep_energy, note_depth
+from snake_gym.physics.contact_law import FAR
 from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches
 from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, note_events, solve_stage
-from snake_gym.physics.lanes import OMEGA, PACE, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, VX, VY, H, scratch_rows
+from snake_gym.physics.lanes import CURL_STRIDE, LONGEST_STRIDE, OMEGA, PACE, RECORD, SLOTS, VX, VY, scratch_rows
 from snake_gym.physics.muscles import MuscleParams
-from snake_gym.physics.runge_kutta import solve_explicit, step_rk4, stop_locked_joints
-from snake_gym.physics.self_overlap import note_self_overlap
 from snake_gym.physics.simd import VECTOR_BYTES, kernel, n_lanes, store, take_ticket
 from snake_gym.physics.state import ContactParams
 from snake_gym.physics.step_parts import fastest_point, take_stage
+from snake_gym.physics.touch import TOUCH, find_curls, note_self_overlap
 from snake_gym.physics.worlds import (
     gather_params, gather_servos, gather_worlds, next_event, renew_bursts, scatter_servos, scatter_worlds,
     take_commands,
 )  # fmt: skip
-
-IMPLICIT, RK4 = 0, 1
-INTEGRATOR_CODES = {"implicit": IMPLICIT, "rk4": RK4}
 
 
 class Laws(NamedTuple):
@@ -55,6 +48,7 @@ class Laws(NamedTuple):
     muscle: MuscleParams
     obstacles: bool
     contact: ContactParams
+    links_touch: bool
     late: bool
     """True if commands begin to act within a call (``state.LateCommands``)."""
     servo_faults: bool
@@ -64,14 +58,15 @@ class Laws(NamedTuple):
 
 
 @kernel
-def step_block_implicit(  # type: ignore[no-untyped-def]
-    s, n, ids, count, n_slots, dt, n_substeps, state, faults, obstacles, late, counts, old, spare, laws
+def step_block(  # type: ignore[no-untyped-def]
+    s, n, ids, count, n_slots, dt, n_substeps, state, faults, obstacles, late, counts, old, spare, touches, laws
 ):
-    """Advance one block by ``n_substeps`` implicit steps."""
+    """Advance one block by ``n_substeps`` steps."""
     world = (n + 1) * RECORD
-    place_links(s, n, 0.0)
-    if laws.obstacles:
-        store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
+    place_links(s, n)
+    store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
+    for field in (LONGEST_STRIDE, CURL_STRIDE):
+        store(s, world + field, FAR)
     event, arrival = 0.0, 0.0
     for step in range(n_substeps):
         if step >= event:
@@ -82,14 +77,17 @@ def step_block_implicit(  # type: ignore[no-untyped-def]
             arrival = take_commands(s, n, ids, count, step, late)
         if laws.obstacles:
             look_around(s, n, ids, count, dt, obstacles, counts, old)
+        curls = laws.links_touch and find_curls(s, n, touches[1])
+        if curls and not laws.obstacles:
+            store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
         for stage in range(FIRST if step == 0 else LATER, SECOND + 1 if step == 0 else LATER + 1):
             if laws.coulomb and laws.axes != COUPLED and stage == FIRST:
                 begin_sliding(s, n)
-            if laws.obstacles:
-                take_stage(s, n, ids, count, stage, dt, obstacles, counts, old, spare, laws)
+            if laws.obstacles or curls:
+                take_stage(s, n, ids, count, stage, dt, obstacles, counts, old, spare, touches, laws)
             else:
-                solve_stage(s, n, stage, dt, counts, laws)
-                finish_stage(s, n, stage, dt, counts, laws)
+                solve_stage(s, n, stage, dt, counts, touches, laws)
+                finish_stage(s, n, stage, dt, counts, touches, laws)
     if laws.obstacles and laws.contact.restitution > 0.0:
         keep_energy(s, n)
     if laws.obstacles and counts[0] > 0:
@@ -104,31 +102,13 @@ def renew_faults(s, n, ids, count, n_slots, step, dt, state, faults):  # type: i
     return next_event(s, n, step, n_slots)
 
 
-@kernel
-def step_block_rk4(  # type: ignore[no-untyped-def]
-    s, n, ids, count, n_slots, dt, n_substeps, state, faults, late, laws
-):
-    """Advance one block by ``n_substeps`` Runge-Kutta steps."""
-    event, arrival = 0.0, 0.0
-    for step in range(n_substeps):
-        if step >= event:
-            engage_joints(s, n, laws.kind, step, dt, n_slots)
-            stop_locked_joints(s, n, laws.kind, step)
-            event = renew_faults(s, n, ids, count, n_slots, step, dt, state, faults)
-        if laws.late and step >= arrival:
-            arrival = take_commands(s, n, ids, count, step, late)
-        step_rk4(s, n, laws.kind, dt, laws.servo_faults)
-    # MU is a torque here, not an impulse: with H = 1 the division in ``scatter_worlds`` keeps it.
-    store(s, (n + 1) * RECORD + H, 1.0)
-
-
-def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
-    """Return the two entry points. They close over ``fingerprint``, a digest of all kernel sources, because numba's
-    cache on disk notices edits in this file and in what a function closes over, but not in the other files."""
+def _compile_driver(fingerprint: str) -> Any:
+    """Return the entry point. It closes over ``fingerprint``, a digest of all kernel sources, because numba's cache on
+    disk notices edits in this file and in what a function closes over, but not in the other files."""
 
     @cached_njit(nogil=True)
     def step_worlds(  # type: ignore[no-untyped-def]
-        ids, ticket, number, laws, method, dt, n_substeps, state, params, same_params, faults, obstacles, late, patches,
+        ids, ticket, number, laws, dt, n_substeps, state, params, same_params, faults, obstacles, late, patches,
         torque_square, reference, feedforward
     ):  # fmt: skip
         """Advance the worlds ``ids`` by ``n_substeps`` steps of dt [s] under constant commands, in place.
@@ -148,7 +128,8 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
         s = scratch[begin : begin + n_bytes].view(number).reshape(scratch_rows(n), -1)
         counts = np.zeros(n + 1, np.int64)
         old = np.zeros((SLOTS, 3))
-        spare = np.zeros((3, s.shape[0] if laws.obstacles else 0, s.shape[1]), number)
+        spare = np.empty((3, s.shape[0], s.shape[1]), number)
+        touches = np.empty((n * n * TOUCH, s.shape[1]), number), np.zeros((n * n, 2), np.int64)
         loaded = False
         first = take_ticket(ticket) * n_lanes(s)
         while first < ids.shape[0]:
@@ -162,46 +143,21 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
             n_slots = gather_worlds(s, n, block, count, dt, state, faults, reference, feedforward)
             if laws.servo_faults:
                 gather_servos(s, n, block, count, state)
-            if method == IMPLICIT:
-                if laws.obstacles:
-                    forget_contacts(s, n, counts)
-                step_block_implicit(
-                    s, n, block, count, n_slots, dt, n_substeps, state, faults, obstacles, late, counts, old, spare,
-                    laws
-                )  # fmt: skip
-            else:
-                step_block_rk4(s, n, block, count, n_slots, dt, n_substeps, state, faults, late, laws)
+            if laws.obstacles:
+                forget_contacts(s, n, counts)
+            step_block(
+                s, n, block, count, n_slots, dt, n_substeps, state, faults, obstacles, late, counts, old, spare,
+                touches, laws
+            )  # fmt: skip
             locate_head(s, n)
-            note_self_overlap(s, n)
+            note_self_overlap(s, n, *touches)
             scatter_worlds(s, n, block, count, n_substeps * dt, state, laws.obstacles)
             if laws.servo_faults:
                 scatter_servos(s, n, block, count, state, torque_square)
             first = take_ticket(ticket) * n_lanes(s)
 
-    @cached_njit(nogil=True)
-    def accelerate_worlds(  # type: ignore[no-untyped-def]
-        ids, kind, state, params, faults, reference, feedforward, link_acc, centre_acc
-    ):
-        """Write accelerations of the worlds ``ids``: links (W, N) [rad/s^2] and centre of mass (W, 2) [m/s^2]."""
-        _ = fingerprint
-        n = state.link_angle.shape[1]
-        s = np.zeros((scratch_rows(n), VECTOR_BYTES // 8))
-        world = (n + 1) * RECORD
-        for first in range(0, ids.shape[0], n_lanes(s)):
-            block = ids[first : first + n_lanes(s)]
-            count = block.shape[0]
-            gather_params(s, n, block, count, params)
-            n_slots = gather_worlds(s, n, block, count, 1.0, state, faults, reference, feedforward)
-            engage_joints(s, n, kind, 0, 1.0, n_slots)
-            solve_explicit(s, n, kind)
-            for k in range(count):
-                for i in range(n):
-                    link_acc[block[k], i] = s[(i + 1) * RECORD + SOL_W, k]
-                centre_acc[block[k], 0] = s[RECORD + SUM_X, k] / s[world + TOTAL, k]
-                centre_acc[block[k], 1] = s[RECORD + SUM_Y, k] / s[world + TOTAL, k]
-
-    return step_worlds, accelerate_worlds
+    return step_worlds
 
 
 _SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-step_worlds, accelerate_worlds = _compile_drivers(hashlib.sha256(_SOURCES).hexdigest())
+step_worlds = _compile_driver(hashlib.sha256(_SOURCES).hexdigest())

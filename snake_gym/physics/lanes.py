@@ -60,8 +60,9 @@ _MOST_FIELDS = 256
     QXX, QXY, QYY, QX, QY, QW, PX, PY, PR,
     # solution; carried from record to record: joint velocity U, sum of m v; position of the link's middle
     SOL_W, REL, MU, UX, UY, SUM_X, SUM_Y, NEW_VX, NEW_VY, POS_X, POS_Y,
-    # Runge-Kutta: stage base and weighted sum
-    TH0, OM0, DTH, DOM,
+    # impulse of touching links at the link's head-side end, record 0: at the tail's end; place (in the world,
+    # along the chain) and radius of the joint at its tail-side end
+    PUSH_X, PUSH_Y, AT_X, AT_Y, ALONG, THICK,
     # a servo's imperfections: dead band, half the backlash, torque-speed line, share of the voltage per torque;
     # motor ahead of the joint, the same one step before, torque of the loop with the motor there, flank that pushes
     DEAD, PLAY, NO_LOAD, PER_NM, LASH, LASH_P, DRIVE, GAIN, FLANK,
@@ -85,16 +86,14 @@ FAULT = F2_KIND - F_KIND
     HEIGHT, WAVE_X, WAVE_Y, PHASE_X, PHASE_Y,
     # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: weight in foreseen rates; AGE: smooth steps so far
     ALPHA, BETA, SIGMA, H, WEIGHT, AGE,
-    # of contact: way since the last grid look-up, speed of the fastest point and that of the solution, longest way
-    # allowed in a step, parts of the step, touching contacts, penetration; shared laws
-    TRAVEL, PACE, NEW_PACE, LONGEST_STRIDE, PARTS, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
+    # of contact: way since the last grid look-up, speed of the fastest point and that of the solution, longest ways
+    # in a step (obstacles, links that touch), gap of the nearest touch, parts of the step, contacts, depth; shared laws
+    TRAVEL, PACE, NEW_PACE, LONGEST_STRIDE, CURL_STRIDE, NEAREST, PARTS, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
     # of the corrections: numbers of corrections, of carried impulses and of corrected frictions of contacts in this
     # step; flags: joint laws, stops, contacts still change; descent of the joints' laws, its slope and what it may miss
     # (joint_descent); JAMMED: nothing has settled the laws, and the world stands still; number of such steps
     TRIES, CARRY_TRIES, FRICTION_TRIES, BOUNCE_TRIES, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, DESCENT, SLOPE,
     TOLERANCE, JAMMED, STOOD_STILL,
-    # Runge-Kutta
-    CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
     *_,
 ) = range(RECORD)
 

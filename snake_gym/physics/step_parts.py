@@ -12,12 +12,12 @@ import math
 import numpy as np
 
 from snake_gym.physics.broad_phase import LEAST_STRIDE, SPEEDING_UP, count_slots, look_around
-from snake_gym.physics.contact_law import normal_velocity
+from snake_gym.physics.contact_law import FAR, normal_velocity
 from snake_gym.physics.implicit import LATER, finish_stage, length_of, solve_stage
 from snake_gym.physics.lanes import (
-    AGE, AHEAD, AT_LIMIT, AT_STOP, GAP, HALF, JAMMED, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ON,
-    PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T, SOL_W, TRAVEL, VN, H,
-    slot_of,
+    AGE, AHEAD, AT_LIMIT, AT_STOP, CURL_STRIDE, GAP, HALF, JAMMED, LONGEST_STRIDE, NEAREST, NEW_PACE, NEW_VX, NEW_VY,
+    OMEGA, OMEGA_P, ON, PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T,
+    SOL_W, TRAVEL, VN, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, kernel, load, n_lanes, select, splat, store
 
@@ -85,20 +85,22 @@ def rotated_more_than_predicted(s, n, counts):  # type: ignore[no-untyped-def]
 def prediction_failed(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped-def]
     """Set PARTS to 2 in the worlds whose solution for the step dt is not what it was prepared for, to 1 in the others.
 
-    That is: points near obstacles move further than LONGEST_STRIDE, or than the look-up held for; or links that touch
-    turn otherwise than foreseen, so that gaps are not what they were taken for; or no laws have been found that hold.
-    Return True if it failed in any. It never does in ``_MOST_PARTS`` parts of a step, however it turns out.
+    That is: points near obstacles move further than LONGEST_STRIDE, or than the look-up held for, those of links that
+    may touch each other than CURL_STRIDE; or links at obstacles turn otherwise than foreseen, so that gaps are not what
+    they were taken for; or no laws have been found that hold. Return True if it failed in any. It never does in
+    ``_MOST_PARTS`` parts of a step, however it turns out.
     """
     world = (n + 1) * RECORD
     pace = fastest_point(s, n, NEW_VX, NEW_VY, SOL_W)
     store(s, world + NEW_PACE, pace)
     unseen = (load(s, world + TRAVEL) + dt * pace > skin) & (pace > SPEEDING_UP * load(s, world + PACE))
     unseen = unseen & (dt * pace > LEAST_STRIDE)
-    far = unseen | (dt * pace > load(s, world + LONGEST_STRIDE))
+    longest, curl = load(s, world + LONGEST_STRIDE), load(s, world + CURL_STRIDE)
+    far = unseen | (dt * pace > longest) | ((dt * pace > curl) & (load(s, world + NEAREST) < 0.5 * dt * pace))
     if counts[0] > 0:
         far = far | rotated_more_than_predicted(s, n, counts)
     if parts < _MOST_TRIES:
-        far = far | (load(s, world + JAMMED) > 0.0)
+        far = far | ((load(s, world + JAMMED) > 0.0) & (min(longest, curl) < FAR))
     if parts >= _MOST_PARTS or not any_lane(far):
         return False
     store(s, world + PARTS, select(far, 2.0, 1.0))
@@ -141,7 +143,7 @@ def copy_laws(to, s, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def take_stage(  # type: ignore[no-untyped-def]
-    s, n, ids, count, stage, dt, obstacles, counts, old, spare, laws
+    s, n, ids, count, stage, dt, obstacles, counts, old, spare, touches, laws
 ):
     """Advance a block by one stage, in parts where links near obstacles move far or otherwise than foreseen.
 
@@ -163,7 +165,7 @@ def take_stage(  # type: ignore[no-untyped-def]
                 copy_scratch(s, begin)
                 count_slots(s, n, counts)
             divided = take_parts(
-                s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws
+                s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, touches, laws
             )
             if not divided:
                 return
@@ -181,7 +183,7 @@ def take_stage(  # type: ignore[no-untyped-def]
 
 @kernel
 def take_parts(  # type: ignore[no-untyped-def]
-    s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws
+    s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, touches, laws
 ):
     """Advance a block by one stage in ``parts`` parts; PARTS becomes larger than this where a prediction failed.
 
@@ -195,17 +197,17 @@ def take_parts(  # type: ignore[no-untyped-def]
         stage, dt = LATER, length
         store(s, world + AGE, min(load(s, world + AGE), 0.0))
     for part in range(parts):
-        if part > 0:
+        if part > 0 and laws.obstacles:
             look_around(s, n, ids, count, length, obstacles, counts, old)
-        solve_stage(s, n, stage, dt, counts, laws)
-        if prediction_failed(s, n, counts, length, obstacles.skin_m, parts):
+        solve_stage(s, n, stage, dt, counts, touches, laws)
+        if prediction_failed(s, n, counts, length, obstacles.skin_m if laws.obstacles else FAR, parts):
             strayed = max(strayed, load(s, world + PARTS) - 1.0)
             if not divided:
                 copy_scratch(begin, s)
                 copy_laws(begin, laws_before, n)
                 divided = True
         note_pace(s, n, length)
-        finish_stage(s, n, stage, dt, counts, laws)
+        finish_stage(s, n, stage, dt, counts, touches, laws)
     if parts > 1:
         store(s, world + AGE, min(load(s, world + AGE), 0.0))
     store(s, world + PARTS, parts * (1.0 + strayed))

@@ -18,8 +18,7 @@ RESILIENT = RobotSpec(
     actuator=ActuatorSpec(kind="acceleration", kp=1.0, kd=2.0),
     joint_limit_rad=math.radians(90.0),
     control_dt_s=0.05,
-    sim_dt_s=0.05,
-    integrator="rk4",
+    sim_dt_s=0.01,
 )
 
 RESILIENT_SERVO = replace(
@@ -31,7 +30,6 @@ RESILIENT_SERVO = replace(
     free_joint_damping_nms_rad=0.05,
     control_dt_s=0.2,
     sim_dt_s=0.01,
-    integrator="implicit",
 )
 
 ROBO_CONDA = RobotSpec(

@@ -40,7 +40,6 @@ NonNegativePerLink = NonNegative | tuple[NonNegative, ...]
 BackwardFactor = Annotated[float, Field(ge=0.01, le=100.0)]
 FactorPerLink = BackwardFactor | tuple[BackwardFactor, ...]
 
-IntegratorKind = Literal["implicit", "rk4"]
 CoulombAxes = Literal["independent", "coupled"]
 ContactModel = Literal["stiff", "rigid"]
 MAX_LINKS = 256
@@ -109,8 +108,6 @@ _COULOMB_SHARE = 0.01
 """Share of a Coulomb robot's times that its step is."""
 _COARSE = 2.5
 """Factor by which a named step may exceed the one to choose without a note."""
-_EXPLICIT_LIMIT = 2.785
-"""Distance along the negative real axis up to which Runge-Kutta 4 is stable."""
 
 
 def check_name(name: str) -> None:
@@ -135,7 +132,9 @@ class RobotSpec(ChainSpec):
     link_inertia_kgm2: PositivePerLink | None = None
     """Moment of inertia about the link's centre; None: that of a uniform rod, m l^2 / 3."""
     link_radius_m: Radius | tuple[Radius, ...] = 0.03
-    """Radius of the capsule that a link is for obstacles."""
+    """Radius of the capsule that a link is for obstacles, and for other links."""
+    links_touch: bool = False
+    """true: links that are no neighbours stop where they meet; false: they pass through each other."""
     friction: FrictionSpec = field(default_factory=FrictionSpec)
     incline_rad: Annotated[float, Field(gt=-math.pi / 2, lt=math.pi / 2)] = 0.0
     """Slope of the ground."""
@@ -155,11 +154,9 @@ class RobotSpec(ChainSpec):
     """Control step: time from one command to the next."""
     sim_dt_s: Positive | None = None
     """Physics step; None: chosen from ground, sizes and servos (see ``step_s``)."""
-    integrator: IntegratorKind = "implicit"
-    """implicit: BDF2, stable at any step, for all laws; rk4: classical Runge-Kutta, for smooth laws and short steps."""
 
     def check(self) -> None:
-        """Raise ValueError unless lists have a number per link or joint, and actuator and integrator suit the rest."""
+        """Raise ValueError unless lists have a number per link or joint, and the actuator suits the rest."""
         check_name(self.name)
         for name in ("link_half_length_m", "link_mass_kg", "link_radius_m"):
             self.links(name)
@@ -180,59 +177,26 @@ class RobotSpec(ChainSpec):
             if isinstance(getattr(self.actuator, f.name), tuple):
                 self.joints(f"actuator.{f.name}")
         check_actuator(self.actuator, lambda name: self.joints(f"actuator.{name}"), self.joints("joint_stop_rad"))
-        self.check_integrator()
+        if self.links_touch and self.actuator.kind == "acceleration":
+            raise ValueError(
+                "links_touch is True; expected False with actuator.kind 'acceleration': joints that move as commanded, "
+                "whatever torque it takes, stop at nothing"
+            )
         _ = self.n_substeps
 
-    def check_integrator(self, obstacles: bool = False) -> None:
-        """Raise ValueError unless the integrator supports the robot's features, and obstacles if ``obstacles``."""
-        if self.integrator == "implicit":
-            return
-        dry = ("tangential_coulomb", "normal_coulomb", "rotational_coulomb_nm")
-        needs = [f"friction.{name}" for name in dry if (self.links(f"friction.{name}") > 0).any()]
-        needs += ["joint_friction_nm"] if self.joints("joint_friction_nm").any() else []
-        needs += [f"actuator.{name}" for name in self.actuator.imperfections]
-        needs += ["muscles"] if self.actuator.kind == "muscle" else []
-        needs += ["joint_stop_rad"] if np.isfinite(self.joints("joint_stop_rad")).any() else []
-        needs += ["obstacles"] if obstacles else []
-        if needs:
-            verb = "needs" if len(needs) == 1 and not obstacles else "need"
-            raise ValueError(
-                f"robot.integrator is {self.integrator!r}; expected 'implicit', which {', '.join(needs)} {verb}"
-            )
-        largest = self._largest_explicit_step_s()
-        if self.step_s > largest:
-            raise ValueError(
-                f"robot.sim_dt_s is {self.step_s:g}; expected at most {largest:.2g} with integrator "
-                f"{self.integrator!r} (stability with these gains and inertias), or integrator 'implicit'"
-            )
-
     def check_among_obstacles(self) -> None:
-        """Raise ValueError for a method or joints without contacts, links too thin, or a step too long for them."""
+        """Raise ValueError for joints that yield to nothing, links too thin, or a step too long for contacts."""
         if self.actuator.kind == "acceleration":
             raise ValueError(
                 "robot.actuator.kind is 'acceleration'; expected 'torque', 'position' or 'muscle' among obstacles, as "
                 "no wall holds joints that move as commanded whatever torque it takes"
             )
-        self.check_integrator(obstacles=True)
         thinnest = float(self.links("link_radius_m").min())
         if thinnest < THINNEST_M:
             raise ValueError(f"robot.link_radius_m is {thinnest:g}; expected at least {THINNEST_M:g} among obstacles")
         if self.step_s > LONGEST_CONTACT_STEP_S:
             expected = f"at most {LONGEST_CONTACT_STEP_S:g} among obstacles"
             raise ValueError(f"robot.sim_dt_s is {self.step_s:g}; expected {expected}")
-
-    def _largest_explicit_step_s(self) -> float:
-        """Return the step [s] up to which Runge-Kutta 4 is stable, by a bound of the fastest decay.
-
-        Joint damping k_d between links of inertia J decays at k_d 2 (1/J_i + 1/J_{i+1}) at most (Gershgorin), their
-        coupling along the chain included; rotational friction c_r adds c_r / J.
-        """
-        inertia = self.inertia()
-        rate = float((self.links("friction.rotational_nms_rad") / inertia).max())
-        if self.actuator.kind in ("position", "torque"):
-            stiffest = self.joints("actuator.kd") * 2.0 * (1.0 / inertia[:-1] + 1.0 / inertia[1:])
-            rate += float(stiffest.max())
-        return _EXPLICIT_LIMIT / rate if rate > 0.0 else math.inf
 
     @cached_property
     def step_s(self) -> float:
@@ -247,8 +211,6 @@ class RobotSpec(ChainSpec):
         Two times tell it. Lag: that of the servo nearest to its reference, k_d / k_p. Slide: that in which Coulomb
         friction m g mu stops a link within its half length l, sqrt(l / (mu g)), or its rotation within a radian.
         """
-        if self.integrator == "rk4":
-            return min(_LARGEST_STEP_S, self._largest_explicit_step_s())
         kp, kd = self.joints("actuator.kp"), self.joints("actuator.kd")
         lag = float(np.divide(kd, kp, out=np.full_like(kp, math.inf), where=kp > 0.0).min())
         if self.actuator.kind == "muscle":
@@ -267,7 +229,7 @@ class RobotSpec(ChainSpec):
     def step_note(self) -> str | None:
         """Return the line on a named step that is much coarser than the one to choose; None if it is not."""
         chosen = replace(self, sim_dt_s=None).step_s
-        if self.integrator == "rk4" or self.step_s <= _COARSE * chosen:
+        if self.step_s <= _COARSE * chosen:
             return None
         return (
             f"robot.sim_dt_s is {self.step_s:g}; without it, it would be {chosen:.3g}: ways may be off by more than 5 %"
@@ -326,7 +288,7 @@ class RobotSpec(ChainSpec):
         return float(2.0 * self.links("link_half_length_m").sum())
 
     def with_stops(self, stop_rad: float) -> Self:
-        return replace(self, integrator="implicit", joint_stop_rad=stop_rad)
+        return replace(self, joint_stop_rad=stop_rad)
 
     def locate(self, measurement: Measurement, up_h: FloatArray | None = None, z_w: float | None = None) -> Measurement:
         centre = measurement.head_xy_w + centre_offset(self, link_angles(measurement))

@@ -202,19 +202,12 @@ def lacks_torque_limit(spec: RobotSpec) -> str:
     return "" if np.isfinite(spec.joints("actuator.torque_limit_nm")).all() else "torque limit"
 
 
-def lacks_implicit_limit(spec: RobotSpec) -> str:
-    """Return the same where the joint's dry friction follows from it."""
-    return "integrator 'implicit'" if spec.integrator != "implicit" else lacks_torque_limit(spec)
-
-
 def lacks_gears(spec: RobotSpec) -> str:
     """Return what the robot lacks for backlash."""
-    if spec.actuator.kind not in ("position", "torque"):
-        return "position or torque servo"
-    return "integrator 'implicit'" if spec.integrator != "implicit" else ""
+    return "" if spec.actuator.kind in ("position", "torque") else "position or torque servo"
 
 
-@register_fault_kind("rough", (0.4, 0.9), ("joint_friction",), lacks_implicit_limit)
+@register_fault_kind("rough", (0.4, 0.9), ("joint_friction",), lacks_torque_limit)
 def friction_fault(joints: FaultyJoints) -> FaultEffect:
     """Dry friction of a share ``strength`` of the torque limit."""
     limit = joints.spec.joints("actuator.torque_limit_nm")[joints.joint]

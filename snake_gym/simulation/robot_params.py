@@ -70,6 +70,7 @@ def needed_laws(spec: RobotSpec, obstacles: bool) -> Laws:
             contact.model == "rigid", contact.stiffness_n_m, spec.contact_damping_ns_m, contact.restitution,
             contact.friction_ns_m, contact.friction_coulomb,
         ),
+        links_touch=spec.links_touch,
         late=False,
         servo_faults=False,
         patches=False,

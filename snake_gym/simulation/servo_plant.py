@@ -6,11 +6,10 @@ Joint i of the robot is servo i of the bus, angles in the robot's own sense.
 - Torque limits are shares of the stall torque, the actuator's torque limit; a joint without one has a load of 0.
   They hold for the voltage of the motors, so that the speed at which a motor loses its torque falls with them.
 - Speed limits are the smaller of the servo's and the actuator's.
-- Links that run into each other stop there, at rest, and the joints between them stay blocked until their servos are
-  commanded to move apart. The physics itself lets links pass through each other.
 - Time passes in steps of the physics; the remainder is kept for the next call. So an emulated robot and a simulated one
   that get the same targets at the same times move the same, except for the second order of the integrator, which begins
   anew with every call.
+- Links stop where they meet, whatever ``links_touch`` says: what stands for a real robot does not pass through itself.
 """
 
 from __future__ import annotations
@@ -22,42 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.physics.faults import FREE, HEALTHY, LOCKED
-from snake_gym.robot.measurement import chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 _SLACK = 1e-6
-_TOUCH_M = 5e-4
-"""Overlap of two links from which they block each other [m]."""
-_APART_RAD = 0.01
-"""Way that joints are thought to go on, to see whether links come apart."""
-_LOOK_S = 0.01
-"""Time between two looks whether links come apart: looks take long [s]."""
-
-
-def self_overlap(spec: RobotSpec, link_angle: FloatArray) -> tuple[float, int, int]:
-    """Return how deep two links lie in each other [m], negative: their distance, and their numbers from 0 at the tail.
-
-    ``link_angle`` (N,) [rad]. Links are capsules from joint to joint; pairs that overlap also where the chain is
-    straight are left out. In NumPy: to load a kernel at the first touch would silence the servos for half a second.
-    """
-    half, radius = spec.links("link_half_length_m"), spec.links("link_radius_m")
-    way = 2.0 * half[:, None] * np.stack([np.cos(link_angle), np.sin(link_angle)], axis=1)
-    end = np.cumsum(way, axis=0)
-    begin = end - way
-    along, length = (end - begin)[:, None], np.cumsum(2.0 * half)
-    both = radius[:, None] + radius
-    counts = np.triu(np.append(0.0, length[:-1]) - length[:, None] >= both, 2)
-    # Both ends of link b, seen from where link a begins: (2, a, b, 2).
-    off = np.stack([begin, end])[:, None] - begin[:, None]
-    share = np.clip((off * along).sum(axis=-1) / (along * along).sum(axis=-1), 0.0, 1.0)
-    apart = np.hypot(*np.moveaxis(off - share[..., None] * along, -1, 0)).min(axis=0)
-    side = along[..., 0] * off[..., 1] - along[..., 1] * off[..., 0]
-    on_both_sides = side[0] * side[1] < 0.0
-    depth = both - np.where(on_both_sides & on_both_sides.T, 0.0, np.minimum(apart, apart.T))
-    depth = np.where(counts, depth, -np.inf)
-    first, last = divmod(int(np.argmax(depth)), half.size)
-    return float(depth[first, last]), first, last
 
 
 class RobotPlant:
@@ -82,7 +49,7 @@ class RobotPlant:
         if spec.actuator.kind != "position":
             raise ValueError(f"robot.actuator.kind is {spec.actuator.kind!r}; expected 'position'")
         n = max(1, math.ceil(step_s / spec.step_s - 1e-9))
-        self.spec = replace(spec, sim_dt_s=step_s / n, control_dt_s=step_s / n, integrator="implicit")
+        self.spec = replace(spec, sim_dt_s=step_s / n, control_dt_s=step_s / n, links_touch=True)
         self.robot = SimulatedRobot(self.spec, 1, 1)
         shape = np.zeros(spec.n_joints) if joint_angle is None else np.asarray(joint_angle, dtype=np.float64)
         self.robot.set_shape(shape[None], np.array([head_angle]), np.array([head_xy]))
@@ -91,11 +58,7 @@ class RobotPlant:
         self._speed_rad_s = spec.joints("actuator.speed_limit_rad_s")
         self._free = np.zeros(spec.n_joints, dtype=bool)
         self._jammed = np.zeros(spec.n_joints, dtype=bool)
-        self.is_solid = True
-        """False: links pass through each other, as they do in the simulated env."""
-        self.blocked = np.zeros(spec.n_joints, dtype=bool)
-        """(J,) True: joint between two links that touch each other."""
-        self._left_s = self._unseen_s = 0.0
+        self._left_s = 0.0
 
     def advance(
         self,
@@ -118,16 +81,8 @@ class RobotPlant:
         self._left_s += dt_s - n_steps * step_s
         if n_steps == 0:
             return
-        self._unseen_s += n_steps * step_s
-        if self._unseen_s >= _LOOK_S - _SLACK:
-            self._unseen_s = 0.0
-            self._let_apart(target_rad, enabled)
         self._free = ~enabled
-        held = np.where(self._jammed | self.blocked, LOCKED, HEALTHY)
-        self.robot.faults.kind[0] = np.where(self._free, FREE, held)
-        state = self.robot.state
-        before = state.link_angle.copy(), state.head_xy.copy()
-        state.self_overlap_m[0] = 0.0
+        self.robot.faults.kind[0] = np.where(self._free, FREE, np.where(self._jammed, LOCKED, HEALTHY))
         params = self.robot.params
         share = np.maximum(torque_limit, 1e-3)
         params.torque_limit[0], params.no_load_speed[0] = share * self._torque_nm, share * self._no_load_rad_s
@@ -139,32 +94,10 @@ class RobotPlant:
         else:
             for _ in range(n_steps):
                 self.robot.step(aim)
-        if self.is_solid and state.self_overlap_m[0] > _TOUCH_M:
-            self._stop_touching(*before)
 
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         """Block joint ``joint`` (from 0 at the tail) where it is, or release it; if limp, as soon as torque is on."""
         self._jammed[joint] = is_jammed
-
-    def _stop_touching(self, link_angle: FloatArray, head_xy: FloatArray) -> None:
-        """Put the robot back, at rest, to where it was before two links ran into each other, and block what is between
-        them; links that come apart go on."""
-        depth, first, last = self_overlap(self.spec, self.robot.state.link_angle[0])
-        if depth <= max(self_overlap(self.spec, link_angle[0])[0], _TOUCH_M):
-            return
-        shape = link_angle[:, :-1] - link_angle[:, 1:]
-        self.robot.set_shape(shape, link_angle[:, -1].copy(), head_xy, "head")
-        self.blocked[first:last] = True
-
-    def _let_apart(self, target_rad: FloatArray, enabled: NDArray[np.bool_]) -> None:
-        """Release blocked joints that are limp, or on their way apart."""
-        if not self.blocked.any():
-            return
-        shape = self.robot.joint_angle()[0]
-        further = shape + np.where(self.blocked, np.clip(target_rad - shape, -_APART_RAD, _APART_RAD), 0.0)
-        now, then = (self_overlap(self.spec, chain_angles(one[None], np.zeros(1))[0])[0] for one in (shape, further))
-        if then < now - 1e-9 or not enabled[self.blocked].all():
-            self.blocked[:] = False
 
     def bend(self, joint_angle: FloatArray) -> None:
         """Put the robot at rest into another shape (J,) [rad], as a hand would; the head stays where it is."""

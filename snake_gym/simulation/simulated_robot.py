@@ -21,8 +21,8 @@ from snake_gym.config import ConfigError, choose
 from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
 from snake_gym.physics.compilation import typed
-from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
-from snake_gym.physics.integrate import INTEGRATOR_CODES, accelerate_worlds, step_worlds
+from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, SLIPPED, WEAK, acting
+from snake_gym.physics.integrate import step_worlds
 from snake_gym.physics.state import (
     ChainParams,
     ChainState,
@@ -39,6 +39,7 @@ from snake_gym.physics.state import (
 from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, weigh_directions
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.simulation.accelerations import accelerate
 from snake_gym.simulation.command_delays import CommandDelay, VaryingDelay
 from snake_gym.simulation.fault_effects import LAST_KERNEL_CODE, ServoState, apply_effects, quiet_servos
 from snake_gym.simulation.fault_kinds import FAULT_KINDS, Law, name_of_code
@@ -55,8 +56,8 @@ _DEEPEST_START_M = 1e-4
 class SimulatedRobot(Robot):
     """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
-    ``obstacles``: the obstacles of each world, read anew at every step. Raises ConfigError where there are some and the
-    robot's integrator does not support them or its links are too thin. ``precision``: of the kernels' numbers.
+    ``obstacles``: the obstacles of each world, read anew at every step. Raises ConfigError where there are some that
+    do not suit the robot (``RobotSpec.check_among_obstacles``). ``precision``: of the kernels' numbers.
     """
 
     def __init__(
@@ -67,13 +68,11 @@ class SimulatedRobot(Robot):
         obstacles: Obstacles | None = None,
         precision: Precision = "float64",
     ) -> None:
-        try:
-            if obstacles is None:
-                spec.check_integrator()
-            else:
+        if obstacles is not None:
+            try:
                 spec.check_among_obstacles()
-        except ValueError as error:
-            raise ConfigError(error) from None
+            except ValueError as error:
+                raise ConfigError(error) from None
         self._among_obstacles = obstacles is not None
         self.spec = spec
         self.n_worlds = n_worlds
@@ -96,7 +95,6 @@ class SimulatedRobot(Robot):
         self.servos: ServoState = quiet_servos(n_worlds, spec.n_joints)
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
         self._laws = needed_laws(spec, obstacles is not None)
-        self._method = INTEGRATOR_CODES[spec.integrator]
         self._number = np.dtype(precision).type
         self._check_precision()
         self._all = np.arange(n_worlds)
@@ -276,15 +274,7 @@ class SimulatedRobot(Robot):
             self.note_torques()
 
     def allow_laws(self, laws: Iterable[Law]) -> None:
-        """Switch on further laws, for faults and for parameters that are not the specification's.
-
-        Raises ConfigError where the robot's integrator does not have them.
-        """
-        laws = set(laws)
-        explicit = laws & {"joint_friction", "imperfect"} if self.spec.integrator != "implicit" else set()
-        if explicit:
-            expected = f"'implicit', which the law {min(explicit)} needs"
-            raise ConfigError(f"robot.integrator is {self.spec.integrator!r}; expected {expected}")
+        """Switch on further laws, for faults and for parameters that are not the specification's."""
         on: dict[str, Any] = dict.fromkeys(laws, True)
         self._laws = self._laws._replace(**on)
         self._check_precision()
@@ -383,7 +373,7 @@ class SimulatedRobot(Robot):
         """Advance the worlds ``ids`` by ``n_substeps`` physics steps; ``commands`` act at once, ``later`` in time."""
         same_params = self.same_params and params is self.params
         ground = (self.obstacles, later, self._patches)
-        how = (self._number, self._laws, self._method, self.spec.step_s, n_substeps)
+        how = (self._number, self._laws, self.spec.step_s, n_substeps)
         world_data = (self.state, params, same_params, faults, *ground, self.servos.torque_square, *commands)
         arguments = (ids, np.zeros(1, np.int64), *how, *world_data)
         arrays = (self.state, params, *faults, *ground, self.servos)
@@ -411,10 +401,14 @@ class SimulatedRobot(Robot):
         for name, is_on in forces.items():
             if is_on:
                 raise ValueError(f"derivative knows no {name}; expected a robot without")
-        link_acc, centre_acc = np.empty_like(self.state.link_angle), np.empty_like(self.state.centre_xy)
-        both, open_loop = (self.faults, self.second_faults), self.params._replace(kp=self._zero, kd=self._zero)
-        accelerate_worlds(self._all, laws.kind, self.state, open_loop, both, u, u, link_acc, centre_acc)
-        return link_acc, centre_acc
+        kinds, strength = self.acting_kinds(), np.stack([self.faults.strength, self.second_faults.strength])
+        locked, free = ((kinds == kind).any(axis=0) for kind in (LOCKED, FREE))
+        kept = np.where(locked | free, 0.0, np.where(kinds == WEAK, strength, 1.0).prod(axis=0))
+        given = locked | (~free & (self.spec.actuator.kind == "acceleration"))
+        limit = np.multiply(kept, self.params.torque_limit, out=np.full_like(kept, np.inf), where=kept > 0.0)
+        u = np.where(given, kept * u, np.clip(kept * u, -limit, limit))
+        u -= np.where(free & ~locked, self.params.free_damping * self.joint_rate(), 0.0)
+        return accelerate(self.params, self.state, u, given)
 
     def link_velocities(self) -> FloatArray:
         """Return the velocity of each link's centre of mass (W, N, 2) [m/s], world frame."""

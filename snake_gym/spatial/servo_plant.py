@@ -51,8 +51,6 @@ class SpatialPlant:
         self._torque = spec.joints("actuator.torque_limit_nm")
         self._speed = spec.joints("actuator.speed_limit_rad_s")
         self._on = np.ones(spec.n_joints, dtype=bool)
-        self.blocked = np.zeros(spec.n_joints, dtype=bool)
-        """What blocks a joint here shows in its load."""
         self._left_s = 0.0
         self._reference = np.zeros(spec.n_joints)
         shape = np.zeros(spec.n_joints) if joint_angle is None else np.asarray(joint_angle, dtype=np.float64)

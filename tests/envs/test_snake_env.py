@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from snake_gym.envs import SnakeEnv, make_waypoints
-from snake_gym.simulation.servo_plant import self_overlap
 from snake_gym.tasks.waypoints import PAPER_TARGETS
+from tests.oracles.link_overlap import deepest_overlaps
 
 WEIGHTS = {"progress": 3.0, "effort": -0.1, "energy": -0.2}
 
@@ -56,13 +56,14 @@ def test_paper_course_terminates_when_complete_and_starts_as_published() -> None
 
 def test_steps_that_end_with_links_in_each_other_are_counted_as_folded() -> None:
     env, folded = make_waypoints(2, {"action": {"kind": "joint_reference"}}), np.zeros(2)
+    spec = env.core.spec
     env.reset(seed=3)
     for step in range(1, 41):
         action = np.full((2, 9), 0.3)
         action[0] = 1.0 if step < 20 else 0.0
         infos = env.step(action)[-1]
         angles = env.core.robot.state.link_angle
-        folded += [self_overlap(env.core.spec, angles[world])[0] > 0.01 for world in range(2)]
+        folded += deepest_overlaps(angles, spec.links("link_half_length_m"), spec.links("link_radius_m")) > 0.01
         assert infos["folded_share"].tolist() == (folded / step).tolist()
         if step == 25:
             saved = env.core.get_state()

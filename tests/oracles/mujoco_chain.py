@@ -4,8 +4,9 @@ Model: a tree of bodies rooted at the tail link, which has two slides and a hing
 joint's coordinate is ``phi_i = theta_i - theta_{i+1}``. A locked joint is no joint: its two bodies are one rigid body,
 bent by the angle at which it was locked. Links are capsules lying in the plane; an obstacle is a row
 [start_x, start_y, axis_x, axis_y, length, radius > 0]: a disc is an upright capsule, a segment a lying one. Contacts
-are frictionless (condim 1) and links do not see each other. Position actuators hold the joints, velocity actuators of
-zero command at the links' centres are the viscous ground (sibilska2022, eq. 14), gravity is a tilted plane's.
+are frictionless (condim 1); links see each other, but for neighbours, where the robot says so. Position actuators hold
+the joints, velocity actuators of zero command at the links' centres are the viscous ground (sibilska2022, eq. 14),
+gravity is a tilted plane's.
 
 MuJoCo's contacts and stops are unilateral springs with dampers. Impacts without restitution need strong overdamping (a
 critically damped one lets go at 0.135 of the impact velocity): rate of approach falls with time constant ``softness_s``
@@ -48,6 +49,7 @@ class MujocoRobot:
     """Viscous friction [N m s/rad] of some joints (from 0)."""
     locked: Mapping[int, float] = field(default_factory=dict)
     """Locked joints (from 0), with their angle [rad]."""
+    links_touch: bool = False
 
     @classmethod
     def of(
@@ -59,7 +61,7 @@ class MujocoRobot:
             spec.links("link_half_length_m"), spec.links("link_mass_kg"), spec.inertia(), spec.links("link_radius_m"),
             *(spec.links(f"friction.{name}") for name in names), spec.joints("actuator.kp"),
             spec.joints("actuator.kd"), spec.joints("joint_stop_rad"), tuple(spec.body_acceleration.tolist()),
-            damping or {}, locked or {},
+            damping or {}, locked or {}, spec.links_touch,
         )  # fmt: skip
 
 
@@ -168,7 +170,7 @@ def _xml(robot: MujocoRobot, features: FloatArray, dt_s: float, softness_s: floa
         bodies += f'<inertial pos="{at!r} 0 0" mass="{float(robot.mass[link])!r}" '
         bodies += f'diaginertia="{moment!r} {moment!r} {moment!r}"/><site name="s{link}" pos="{at!r} 0 0"/>'
         bodies += f'<geom type="capsule" fromto="{at - half!r} 0 0 {at + half!r} 0 0" size="{radius!r}"'
-        bodies += f' condim="1" contype="1" conaffinity="0" solref={hard} solimp={near}/>'
+        bodies += f' condim="1" contype="1" conaffinity="{int(robot.links_touch)}" solref={hard} solimp={near}/>'
         if link == 0:
             bodies += '<joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 1 0"/>'
             bodies += '<joint type="hinge" axis="0 0 1"/>'

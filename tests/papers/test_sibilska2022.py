@@ -108,7 +108,7 @@ def test_the_published_solver_is_the_exact_one_but_for_its_tolerances(
     monkeypatch.setattr(experiment, "ABSOLUTE_TOLERANCE", 1e-9)
     tight = simulate_as_published(case, n_targets=1, time_limit_s=60.0)
     assert abs(tight[0] - exact[0]) < 0.06
-    assert 0.03 < abs(loose[0] - tight[0]) < 1.0, "the last digits of the error depend on the processor"
+    assert 0.02 < abs(loose[0] - tight[0]) < 1.0, "the last digits of the error depend on the processor"
     assert np.isnan(simulate_as_published(case, n_targets=1, time_limit_s=20.0)).all()
 
 

@@ -97,13 +97,10 @@ def test_a_weak_joint_has_its_share_of_the_torque_limit() -> None:
 
 
 @pytest.mark.parametrize("actuator", ["position", "torque"])
-@pytest.mark.parametrize("integrator", ["implicit", "rk4"])
-def test_a_slow_joint_moves_at_its_share_of_the_speed_limit(
-    actuator: Literal["position", "torque"], integrator: Literal["implicit", "rk4"]
-) -> None:
+def test_a_slow_joint_moves_at_its_share_of_the_speed_limit(actuator: Literal["position", "torque"]) -> None:
     """A servo of 2 rad/s in steps of 1 ms, slow and healthy."""
     servo = ActuatorSpec(actuator, kp=60.0, kd=10.0, speed_limit_rad_s=2.0)
-    spec = dataclasses.replace(TWO_LINKS, actuator=servo, integrator=integrator, sim_dt_s=0.001)
+    spec = dataclasses.replace(TWO_LINKS, actuator=servo, sim_dt_s=0.001)
     FaultConfig(kinds=("slow",), n_max=1).check_robot(spec)
     robot = make(spec, 2, amplitude=0.0)
     fail(robot, 0, SLOW, strength=0.3)

@@ -26,7 +26,7 @@ WORLDS = 16
 def thrasher(kp: float, kd: float, dt: float, speed: float = math.inf) -> SimulatedRobot:
     """Robots of random shapes with stops at 38 degrees."""
     actuator = replace(ROBO_CONDA.actuator, kp=kp, kd=kd, torque_limit_nm=LIMIT, speed_limit_rad_s=speed)
-    spec = replace(ROBO_CONDA, actuator=actuator, integrator="implicit", sim_dt_s=dt)
+    spec = replace(ROBO_CONDA, actuator=actuator, sim_dt_s=dt)
     robot = SimulatedRobot(spec, WORLDS, 1)
     shape = np.random.default_rng(1).uniform(-0.5, 0.5, (WORLDS, spec.n_joints))
     robot.set_shape(shape, np.zeros(WORLDS), np.zeros((WORLDS, 2)))
@@ -109,7 +109,7 @@ def test_a_world_whose_laws_do_not_settle_stands_still(flag: int) -> None:
     s[world + flag, lane] = 1.0
     hold_links(s, n)
     np.testing.assert_array_equal(of(n + 1, lanes.JAMMED), np.arange(8) == lane)
-    eliminate_links(s, 1, n, False)
+    eliminate_links(s, 1, n, False, False)
     substitute_back(s, n)
     for i in range(1, n + 1):
         rates = np.abs(of(i, lanes.SOL_W))

@@ -72,9 +72,6 @@ class EmulatedConfig(Settings):
     plant: str | None = None
     """Robot behind the servos: None, the project's physics, or ``module:NAME`` of a class that is made as
     ``simulation.servo_plant.RobotPlant`` is, from (robot, shape, head's angle, head's place)."""
-    solid: bool = True
-    """False: links pass through each other, as in the simulated envs, where they would stop each other (not with a
-    ``plant`` of your own)."""
     lost: Share = 0.0
     """Probability of a lost packet."""
     command_delay_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0

@@ -101,7 +101,7 @@ def identify_robot(logs: Sequence[RunLog], spec: RobotSpec, said: str = "logged 
     found = identify(logs, step, usual_coefficients(spec), _WEIGHTS)
     named = replace(
         found.spec, name=f"{spec.name}_identified", control_dt_s=spec.control_dt_s, sim_dt_s=spec.sim_dt_s,
-        integrator=spec.integrator, source=f"{spec.name} with friction and servos identified from {said}",
+        source=f"{spec.name} with friction and servos identified from {said}",
     )  # fmt: skip
     return replace(found, spec=named)
 

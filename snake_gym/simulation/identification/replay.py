@@ -146,7 +146,7 @@ def with_finer_step(spec: RobotSpec, period_s: float) -> RobotSpec:
     """Return ``spec`` with the log's period as control step and a physics step of at most ``STEP_S`` in it."""
     longest = BACKLASH_STEP_S if "backlash_rad" in spec.actuator.imperfections else STEP_S
     steps = max(1, math.ceil(period_s / min(spec.step_s, longest) - 1e-9))
-    return replace(spec, control_dt_s=period_s, sim_dt_s=period_s / steps, integrator="implicit")
+    return replace(spec, control_dt_s=period_s, sim_dt_s=period_s / steps)
 
 
 def replay(log: RunLog, spec: RobotSpec) -> ReplayedRun:

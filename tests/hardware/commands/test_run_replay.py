@@ -76,7 +76,7 @@ def test_backlash_is_identified_of_a_robot_that_has_some(tmp_path: Path) -> None
     slack = replace(STIFFER, actuator=replace(STIFFER.actuator, backlash_rad=0.03), sim_dt_s=0.0005)
     log = resample(read_record(record_run(tmp_path, slack)))
     nominal = replace(RESILIENT_SERVO, actuator=replace(RESILIENT_SERVO.actuator, backlash_rad=0.02), sim_dt_s=0.002)
-    found = identify_robot([log], replace(nominal, integrator="implicit"))
+    found = identify_robot([log], nominal)
     assert found.values["backlash_rad"] == pytest.approx(0.03, rel=0.2)
     for name, value in VALUES.items():
         assert found.values[name] == pytest.approx(value, rel=0.25), name

@@ -96,7 +96,7 @@ def progress_in_simulation(targets: list[list[float]], seconds: float) -> float:
 def progress_on_servos(latch: Path, targets: list[list[float]], seconds: float) -> float:
     # The head is where it has to be for the centre of mass to lie at the origin.
     offset = centre_offset(RESILIENT_SERVO, chain_angles(WAVE[None], np.zeros(1)))[0]
-    emulated = {"joint_angle_rad": WAVE.tolist(), "point_xy_m": (-offset).tolist(), "solid": False}  # as in simulation
+    emulated = {"joint_angle_rad": WAVE.tolist(), "point_xy_m": (-offset).tolist()}
     env = make(
         latch, policy=POLICY, course={"targets": targets}, safety=UNCLAMPED, time_limit_s=seconds,
         connection={"port": "memory", "emulated": emulated},
