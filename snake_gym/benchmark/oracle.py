@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.benchmark.scenarios import ORACLES, Entrant, Foresight, Scenarios
+from snake_gym.benchmark.scenarios import ORACLES, Entrant, Scenarios
 from snake_gym.config import ConfigError, to_dict
 from snake_gym.controllers.mpc import MpcConfig
 from snake_gym.controllers.noise import COUNT, KEY
@@ -43,8 +43,8 @@ def oracle_entrant(name: str, scenarios: Scenarios, **settings: Any) -> Entrant:
     plan = PlanConfig(**{"samples": SAMPLES, **settings})
     env_settings = {"action": {"kind": "joint_reference"}}
     knows = ORACLES[name]
-    identity = {"oracle": {"knows": knows._asdict(), "plan": to_dict(plan)}}
-    to_come = " and ".join(what for what, known in knows._asdict().items() if known)
+    identity = {"oracle": {"knows": list(knows), "plan": to_dict(plan)}}
+    to_come = " and ".join(knows)
     note = f"sees the truth: parameters, faults that act{f', {to_come} to come' if to_come else ''}"
     return Entrant(name, "oracle", env_settings, lambda env: Oracle(env, plan, knows), identity, (note,))
 
@@ -52,7 +52,7 @@ def oracle_entrant(name: str, scenarios: Scenarios, **settings: Any) -> Entrant:
 class Oracle:
     """Policy for ``env``, in the action space of joint references; all worlds begin an episode together."""
 
-    def __init__(self, env: SnakeVectorEnv, plan: PlanConfig, knows: Foresight) -> None:
+    def __init__(self, env: SnakeVectorEnv, plan: PlanConfig, knows: tuple[str, ...]) -> None:
         self._core, self._knows = env.core, knows
         self._gait, self._planner = MpcConfig(), Planner(plan, env.core.spec)
         self._n_rows = max(1, min(env.num_envs, _MOST_COPIES // plan.samples))
@@ -77,7 +77,7 @@ class Oracle:
     def _play(self, plans: Plans, state: dict[str, FloatArray]) -> FloatArray:
         """Return what the plans are worth (W, K), some worlds at a time."""
         truth, n_worlds = self._core.get_state(), self._core.n_worlds
-        if not self._knows.faults:
+        if "faults" not in self._knows:
             truth |= faults_of_now(self._core.robot)
         n_plans = plans.frequency.shape[-1]
         worth = np.empty((n_worlds, n_plans))
@@ -94,7 +94,7 @@ class Oracle:
         for step in range(self._planner.n_steps):
             before, index = task.record["progress_m"].copy(), task.index.copy()
             copies.step(self._planner.reference(plans, state, step).reshape(copies.n_worlds, -1) / limit)
-            worth.add(task.record["progress_m"] - before, task.index > index, not self._knows.targets)
+            worth.add(task.record["progress_m"] - before, task.index > index, "targets" not in self._knows)
         way = copies.goal.target_xy_w - copies.point_xy
         return worth.total(copies.robot.state.link_angle.mean(axis=1), way)
 

@@ -69,7 +69,7 @@ def recorded_controllers(results: Results) -> list[Entrant]:
         elif policy["kind"] != "learned":
             action = {"action": controller_action(policy["controller"])}
             entrant = Entrant(name, policy["kind"], action, zero_residual, {"controller": policy["controller"]})
-            variant = {key: policy[key] for key in ("reveal", "dither_rad", "gaits", "estimator") if key in policy}
+            variant = {key: policy[key] for key in ("reveal", "dither_rad", "gaits") if key in policy}
             made.append(varied(entrant, **variant))
     return made
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
@@ -34,18 +34,10 @@ from snake_gym.tasks.task_settings import build_env, laid_over, scenario_setting
 EntrantKind = Literal["learned", "classical", "oracle", "reference"]
 """Kinds of entrants. Shares are measured to oracles, and nothing to references."""
 
-
-class Foresight(NamedTuple):
-    """Whether an oracle knows what is to come."""
-
-    targets: bool
-    faults: bool
-
-
 BOUND = "oracle_now"
 """Oracle that knows no more than a policy can find out."""
-ORACLES = {"oracle": Foresight(True, True), "oracle_next": Foresight(False, True), BOUND: Foresight(False, False)}
-"""Names of oracles (``oracle``)."""
+ORACLES: dict[str, tuple[str, ...]] = {"oracle": ("targets", "faults"), "oracle_next": ("faults",), BOUND: ()}
+"""Names of oracles (``oracle``), and what each knows of what is to come."""
 
 
 class Variant(Settings):
@@ -59,8 +51,6 @@ class Variant(Settings):
     """Show it which joints are failed."""
     dither_rad: Share = 0.0
     """Standard deviation of white noise on its joint references [rad]."""
-    estimator: bool = False
-    """Find slips and offsets and undo them (``action.estimator``)."""
 
 
 class BenchmarkConfig(Settings):

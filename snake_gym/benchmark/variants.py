@@ -48,23 +48,18 @@ def variant_entrant(name: str, variant: Variant, config: BenchmarkConfig) -> Ent
     is_file = variant.controller.endswith((".yaml", ".yml"))
     entrant = classical_entrant(f"{name}={variant.controller}" if is_file else variant.controller, config)
     gaits = [resolve_controller({"file": file}, f"variants.{name}.gaits") for file in variant.gaits]
-    entrant = replace(entrant, name=name, kind="reference")
-    return varied(entrant, variant.reveal, variant.dither_rad, gaits, variant.estimator)
+    return varied(replace(entrant, name=name, kind="reference"), variant.reveal, variant.dither_rad, gaits)
 
 
 def varied(
-    entrant: Entrant, reveal: bool = False, dither_rad: float = 0.0, gaits: Sequence[Mapping[str, Any]] = (),
-    estimator: bool = False,
-) -> Entrant:  # fmt: skip
-    """Return ``entrant`` with the faults shown to it, dither on its references, further ``gaits``, or an estimator."""
+    entrant: Entrant, reveal: bool = False, dither_rad: float = 0.0, gaits: Sequence[Mapping[str, Any]] = ()
+) -> Entrant:
+    """Return ``entrant`` with the faults shown to it, with dither on its references, or with further ``gaits``."""
     settings: Mapping[str, Any] = entrant.env_settings
     if reveal:
         settings = merge(settings, {"faults": {"reveal": True}})
     if dither_rad > 0.0:
         settings = merge(settings, {"action": {"scale_rad": WIDEST * dither_rad}})
-
-    if estimator:
-        settings = merge(settings, {"action": {"estimator": {"on": True}}})
 
     def make_policy(env: SnakeVectorEnv) -> Policy:
         if gaits:
@@ -72,5 +67,4 @@ def varied(
         return dither(env) if dither_rad > 0.0 else zero_residual(env)
 
     identity = {**entrant.identity, "reveal": reveal, "dither_rad": dither_rad, "gaits": list(gaits)}
-    identity |= {"estimator": True} if estimator else {}
     return replace(entrant, env_settings=settings, make_policy=make_policy, identity=identity)
