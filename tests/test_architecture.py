@@ -23,7 +23,7 @@ SOURCES = sorted(path for top in ("snake_gym", "agents", "papers") for path in (
 BELOW_ENVS = {"physics", "obstacles", "robot", "simulation", "controllers", "interface", "tasks"}
 MAY_IMPORT: dict[str, set[str]] = {
     "physics": set(),
-    "obstacles": {"physics.state", "physics.compilation"},
+    "obstacles": {"physics.state"},
     "robot": set(),
     "simulation": {"physics", "robot", "obstacles"},
     "controllers": {"obstacles.polyline", "obstacles.splitmix", "robot"},
@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """Package of snake_gym -> what it may import of snake_gym, besides itself and ``FOR_EVERYONE``. Packages that are not
 named here are programs, which nothing below them imports."""
-FOR_EVERYONE = {"config", "registry", "plugins", "parallel", "__version__"}
+FOR_EVERYONE = {"config", "registry", "plugins", "parallel", "compilation", "__version__"}
 LAZY = {("controllers", "simulation")}
 """Allowed inside a function only: what is needed when asked for alone."""
 
@@ -56,7 +56,7 @@ HOME_OF: dict[str, tuple[str, ...]] = {
     "joblib": ("snake_gym.parallel",),
     "onnxruntime": ("snake_gym.agents", "snake_gym.hardware"),
     "safetensors": ("snake_gym.agents", "snake_gym.interface"),
-    "numba": ("snake_gym.physics", "snake_gym.obstacles"),
+    "numba": ("snake_gym.physics", "snake_gym.obstacles", "snake_gym.compilation"),
     "llvmlite": ("snake_gym.physics",),
     "pygame": ("snake_gym.render",),
     "PIL": ("snake_gym.render",),

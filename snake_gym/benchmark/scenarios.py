@@ -82,7 +82,7 @@ class BenchmarkConfig(Settings):
     action: dict[str, Any] | None = None
     """Action space of policies that do not say in which env they were trained; None: that of env_file."""
     estimator: bool = False
-    """Find slips and offsets and undo them, for every entrant (``action.estimator``)."""
+    """Find slips and offsets and undo them, for every entrant but oracles (``action.estimator``)."""
     resamples: PositiveCount = 10_000
     """Number of bootstrap resamples."""
     references: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ class Scenarios:
         """Make an env of all scenarios, or the first, with the entrant's action space; ended worlds stay still."""
         settings = merge(to_dict(self.env), entrant.env_settings)
         settings["action"] = to_dict(entrant.env_settings.get("action", {}))  # replaces, never mixes, action spaces
-        if self.estimator:
+        if self.estimator and entrant.kind != "oracle":
             settings["action"] = merge(settings["action"], {"estimator": {"on": True}})
         config = build(find_task(self.env_id), settings, f"{entrant.name}: env")
         return SnakeVectorEnv(self.env_id, n_worlds or self.episodes, AutoresetMode.DISABLED, config=config)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from snake_gym.compilation import cached_njit
 from snake_gym.config import ConfigError
-from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray, Obstacles
 
 FAR_M = 1.0e6

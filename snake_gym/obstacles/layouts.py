@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from snake_gym.compilation import cached_njit
 from snake_gym.obstacles.shapes import segment
 from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
-from snake_gym.physics.compilation import cached_njit
 
 PEGBOARD, FOREST, CORRIDOR, GATES = range(4)
 """Codes of the layouts; a corridor with bends is a corridor."""

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from snake_gym.compilation import cached_njit
 from snake_gym.obstacles.passage import segment_gap
-from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from snake_gym.compilation import cached_njit
 from snake_gym.config import ConfigError
-from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray
 
 

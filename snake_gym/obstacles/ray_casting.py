@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from snake_gym.physics.compilation import cached_njit
+from snake_gym.compilation import cached_njit
 from snake_gym.physics.state import FloatArray
 
 

@@ -27,6 +27,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pydantic
 
+from snake_gym.compilation import cached_njit
 from snake_gym.config import ConfigError, Settings
 from snake_gym.config.settings import NonNegative, Positive, Share
 from snake_gym.obstacles.fields import (
@@ -43,7 +44,6 @@ from snake_gym.obstacles.fields import (
 from snake_gym.obstacles.grid import FieldBounds
 from snake_gym.obstacles.layouts import THROWS, put_segment, random_radius, stands_apart, to_world, uniform
 from snake_gym.obstacles.polyline import spread_points
-from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray
 
 COVER = 0.45

@@ -297,6 +297,7 @@ def solve_stage(s, n, stage, dt, counts, touches, laws):  # type: ignore[no-unty
         foresee_hits(s, n, dt)
     choose_method(s, n, stage, dt, laws.stops)
     if any_lane(load(s, (n + 1) * RECORD + CURL_STRIDE) < FAR):
+        load_links(s, n)
         find_touches(s, n, dt, *touches)
     solve_step(s, n, counts, touches, laws)
 

@@ -11,7 +11,7 @@ import numpy as np
 from snake_gym.physics.actuators import engage_joints
 from snake_gym.physics.broad_phase import forget_contacts, look_around
 from snake_gym.physics.chain import locate_head, place_links
-from snake_gym.physics.compilation import cached_njit
+from snake_gym.compilation import cached_njit
 from snake_gym.physics.contact import keep_energy, note_depth
 from snake_gym.physics.contact_law import FAR
 from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches

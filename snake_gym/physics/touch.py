@@ -2,8 +2,8 @@ r"""Contact of links of one chain that are no neighbours, and how deep such link
 
 Two capsules whose axes do not cross are as near as an end of one comes to the axis of the other. So a *touch* is one of
 a joint k (the tail-side end of link k; N + 1: the head's tip), as thick as the thicker of its links, and a link j.
-Those that a straight chain has, between neighbours or across a short link, are left out. With gap g and normal n as a
-step of length h begins, and a the place along the axis as a share of the link,
+Those that a straight chain has, between neighbours or across a short link, are left out. With gap g as a step of
+length h begins, normal n in the geometry foreseen for its end, and a the place along the axis as a share of the link,
 
     v = n . (u_k - (1 - a) u_j - a u_{j+1}),   g' = g + h v',   p >= 0,   v' >= v_t,   p (v' - v_t) = 0
 
@@ -21,17 +21,17 @@ import math
 
 import numpy as np
 
-from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back, turn_links
+from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact_law import FAR
 from snake_gym.physics.lanes import (
-    ALONG, AT_X, AT_Y, COS, CURL_STRIDE, CX, CY, HALF, NEAREST, OVERLAP, PACE, POS_X, POS_Y, PUSH_X, PUSH_Y, PW, PX, PY,
-    RADIUS, RECORD, SIN, THETA, THICK, TOTAL, UWX, UWY, UX, UY, WW, E, G, H, sin_cos,
+    ALONG, AT_X, AT_Y, COS, CURL_STRIDE, CX, CY, HALF, NEAREST, OMEGA, OMEGA_P, OVERLAP, PACE, POS_X, POS_Y, PUSH_X,
+    PUSH_Y, PW, PX, PY, RADIUS, RECORD, SIGMA, SIN, THETA, THICK, TOTAL, UWX, UWY, UX, UY, WW, E, G, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 
 # Records of touches, in an array of their own.
 NX, NY, PLACE, GAP, TARGET, IMPULSE, EXCESS, MISSING, WAY, ANSWER, TOUCH = range(11)
-_LARGEST_TURN = 0.12
+_LARGEST_TURN = 0.1
 """Longest way of links in a step in which they touch, in half lengths of the shortest."""
 _WITHIN = 6.0
 """Largest gap of a touch, in ways of links in a step: those of two links for ``_FORESIGHT``."""
@@ -147,16 +147,36 @@ def note_self_overlap(s, n, t, pairs):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def foresee_joints(s, n):  # type: ignore[no-untyped-def]
+    """Set the velocities UX, UY that joints are foreseen to have, less that of the head's tip."""
+    world, zero = (n + 1) * RECORD, splat(s, 0.0)
+    ux, uy = zero, zero
+    store(s, world + UX, ux)
+    store(s, world + UY, uy)
+    for i in range(n, 0, -1):
+        a = i * RECORD
+        w = load(s, a + OMEGA)
+        turn = 2.0 * load(s, a + HALF) * (w + load(s, world + SIGMA) * (w - load(s, a + OMEGA_P)))
+        ux, uy = ux + turn * load(s, a + SIN), uy - turn * load(s, a + COS)
+        store(s, a + UX, ux)
+        store(s, a + UY, uy)
+
+
+@kernel
 def find_touches(s, n, dt, t, pairs):  # type: ignore[no-untyped-def]
-    """Find the touches of a stage of a step dt before it is solved."""
+    """Find the touches of a stage of a step dt before it is solved, in the geometry SIN, COS foreseen for its end.
+
+    So each impulse acts along the line between the points that it presses on, and turns nothing.
+    """
     world = (n + 1) * RECORD
-    turn_links(s, n)
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
+    foresee_joints(s, n)
     h = load(s, world + H)
     look_for_touches(s, n, _WITHIN * max(load(s, world + CURL_STRIDE), dt * load(s, world + PACE)), t, pairs)
     for number in range(1, pairs[0, 0] + 1):
         c = number * TOUCH
-        gap = load(t, c + GAP)
+        gap = load(t, c + GAP) - h * rate_of_gap(s, t, pairs, number)
+        store(t, c + GAP, gap)
         store(t, c + TARGET, select(gap > 0.0, -gap / h, min(-_RATE_OUT * gap, _FASTEST_OUT)))
         store(t, c + IMPULSE, splat(s, 0.0))
     push_joints(s, n, t, pairs, IMPULSE)

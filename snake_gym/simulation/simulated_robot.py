@@ -17,10 +17,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.compilation import typed
 from snake_gym.config import ConfigError, choose
 from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
-from snake_gym.physics.compilation import typed
 from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, SLIPPED, WEAK, acting
 from snake_gym.physics.integrate import step_worlds
 from snake_gym.physics.state import (

@@ -39,7 +39,7 @@ while not Path("go").exists():
 print(kernels.twice(21))
 """
 KERNELS = """
-from snake_gym.physics.compilation import cached_njit
+from snake_gym.compilation import cached_njit
 
 @cached_njit()
 def half(x):
