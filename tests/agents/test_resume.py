@@ -111,5 +111,6 @@ def test_ctrl_c_saves_and_says_how_to_resume(number: int, tmp_path: Path) -> Non
     assert f"stopped after {last:,} steps; continue with: python train.py --resume {run}" in errors.replace("\n", " ")
     assert "Traceback" not in errors
     process = start("--resume", str(run), "--set", f"total_steps={last + 256}", "--quiet")
-    assert process.communicate() and process.returncode == 0
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
     assert int(checkpoints(run)[0].name[5:]) == last + 256
