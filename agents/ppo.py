@@ -109,6 +109,9 @@ class PPO(stable_baselines3.PPO):
         names, variables = super()._get_torch_save_params()
         return ["policy", "learner", "learner.optimizer"] if self.overlap else names, variables
 
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "learner", "_running"]
+
     def get_parameters(self) -> dict[str, dict[str, Any]]:
         """Return the parameters once no update runs."""
         self._finish()
@@ -123,9 +126,9 @@ class PPO(stable_baselines3.PPO):
         update = self._begin()
         if self.overlap and self.num_timesteps < self._total_timesteps:
             self._running = _worker(torch.get_num_threads()).submit(self._improve, update), update
-        else:
-            self._record(self._improve(update), update)
-        if self.overlap and self._running is None:
+            return
+        self._record(self._improve(update), update)
+        if self.overlap:
             self.policy.load_state_dict(self.learner.state_dict())
 
     def _begin(self) -> Update:
@@ -181,10 +184,7 @@ class PPO(stable_baselines3.PPO):
         buffer: Any = self.rollout_buffer
         seen = buffer.observations
         parts = list(seen.values()) if isinstance(seen, dict) else [seen]
-        columns = [*parts, buffer.actions]
-        columns += [
-            values[..., None] for values in (buffer.log_probs, buffer.advantages, buffer.returns, buffer.values)
-        ]
+        columns = [*parts, buffer.actions, buffer.log_probs, buffer.advantages, buffer.returns, buffer.values]
         flat = [buffer.swap_and_flatten(values.reshape(*values.shape[:2], -1)) for values in columns]
         return torch.from_numpy(np.concatenate(flat, axis=1, dtype=np.float32)).to(self.device)
 

@@ -1,6 +1,6 @@
 """Code that uses private parts of Stable-Baselines3: check each new release of it against this file.
 
-``ppo`` and ``asymmetric`` override one method each, as subclasses.
+``ppo`` and ``asymmetric`` override methods, as subclasses.
 
 The state of a PPO run is read from a model and restored bit for bit: SB3's own save keeps networks and optimisers but
 loses the random generators, the env and the observations that the next rollout starts from. It is complete at the
@@ -58,11 +58,12 @@ def current_learning_rate(model: BaseAlgorithm) -> float:
 
 
 def find_divergence(model: BaseAlgorithm) -> str | None:
-    """Return the part of the policy that is not finite, "weights" or "actions"; None if all is finite.
+    """Return what is not finite, "weights" of any network to be saved or "actions" of the policy; None if all is.
 
     Draws no random numbers. The action checked is that for the model's last observations.
     """
-    if not all(bool(torch.isfinite(values).all()) for values in model.policy.parameters()):
+    networks = [values for name, values in model.get_parameters().items() if not name.endswith("optimizer")]
+    if not all(bool(torch.isfinite(values).all()) for network in networks for values in network.values()):
         return "weights"
     if model._last_obs is None:
         return None

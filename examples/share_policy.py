@@ -24,7 +24,7 @@ CARD = "README.md"
 NOT_MEASURED = ("n_faults", "length", "episode_time_s")
 
 
-def make_card(contract: PolicyContract) -> str:
+def make_card(contract: PolicyContract, repo: str) -> str:
     """Return a card: front matter with the results that the training stored, and how to play the policy."""
     assert contract.env is not None
     env_id, training = contract.env.id, contract.training
@@ -39,7 +39,7 @@ def make_card(contract: PolicyContract) -> str:
     lines = [f"{key}: {json.dumps(value)}" for key, value in front.items()]  # JSON is YAML
     robot = f"A policy for `{env_id}` on the robot `{contract.robot.name}`, {training.get('steps') or '?'} steps of "
     robot += f"{(training.get('algorithm') or {}).get('name')}."
-    play = "```\npython examples/share_policy.py pull OWNER/NAME --out mine\nsnake-gym evaluate --policy mine=mine\n```"
+    play = f"```\npython examples/share_policy.py pull {repo} --out mine\nsnake-gym evaluate --policy mine=mine\n```"
     return "\n".join(["---", *lines, "---", "", f"# {contract.name}", "", robot, "", play, ""])
 
 
@@ -47,7 +47,7 @@ def push(folder: Path, repo: str) -> str:
     """Upload the policy file in ``folder`` and its card, made if there is none; return where they are."""
     contract = load_policy(folder).contract
     card = folder / CARD
-    text = card.read_text("utf-8") if card.is_file() else make_card(contract).replace("OWNER/NAME", repo)
+    text = card.read_text("utf-8") if card.is_file() else make_card(contract, repo)
     files = {name: (folder / name).read_bytes() for name in (contract.weights.file, CONTRACT)} | {CARD: text.encode()}
     api = HfApi()
     api.create_repo(repo, exist_ok=True)

@@ -113,7 +113,7 @@ def test_the_site_builds_without_a_dead_link(tmp_path: Path) -> None:
 # --- Python ----------------------------------------------------------------------------------------------------------
 
 RUN_ELSEWHERE = {"extending.md": "tests/extending", "comparing.md": "test_the_page_of_comparisons_runs"}
-SLOW = {"clients.md", "training.md", "papers/irani2015.md"}
+SLOW = {"clients.md", "papers/irani2015.md"}
 GIVEN = {
     "papers/irani2015.md": """
 import numpy as np

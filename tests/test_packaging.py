@@ -1,4 +1,4 @@
-"""The lock file covers every declared dependency and holds nothing that belongs to one machine."""
+"""What the package declares: dependencies and their lock, one version, cards, names, commands."""
 
 from __future__ import annotations
 
@@ -86,6 +86,13 @@ def test_the_front_matter_of_a_card_says_what_card_and_contract_say(policy: Path
     assert (model["name"], result["dataset"]["type"]) == (contract["name"], contract["env"]["id"])
     (score,) = re.findall(r"^\| \*\*this policy\*\* \| \*\*([\d.]+)", text, re.MULTILINE)
     assert result["metrics"][0]["value"] == float(score)
+
+
+def test_names_of_the_package_load_at_first_use() -> None:
+    assert set(snake_gym.__all__) <= set(dir(snake_gym))
+    assert all(getattr(snake_gym, name) is not None for name in snake_gym.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'load_robt'"):
+        _ = snake_gym.load_robt
 
 
 def test_every_command_has_a_program_and_others_are_named() -> None:

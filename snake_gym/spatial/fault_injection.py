@@ -38,7 +38,7 @@ from snake_gym.simulation.streams import RandomStreams
 HELD = 1e12
 """Armature of a locked joint [kg m^2]: 100 N m turn it by 0.2 microradians in a minute."""
 AHEAD = 128
-"""Control steps for which is worked out at once which faults act."""
+"""Control steps that are worked out at once."""
 STEADY = [FAULT_KINDS[name].code for name in ("rough", "silent")]
 """Kinds of faults with an effect that stays what it is at the onset."""
 CHANGED = (
@@ -93,8 +93,8 @@ class FaultInjection(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._spec = RobotSpec(name=self._name, n_links=n + 1, actuator=motors)  # what kinds of faults ask of a robot
         self._check_kinds()
         effects = {kind for kind in kinds if FAULT_KINDS[kind].effect is not None}
-        self._registered, self._reads = bool(effects), readings.any or not effects <= {"rough", "overload"}
-        if self._registered and env.action_space.shape != (n,):
+        self._has_effects, self._reads = bool(effects), readings.any or not effects <= {"rough", "overload"}
+        if self._has_effects and env.action_space.shape != (n,):
             raise ConfigError(f"{self._name} has actions {env.action_space}; expected one entry for each of {n} joints")
         self._encoders = Encoders(readings, 1, n)
         self._angles, self._rates = self._places_in_observation() if self._reads else np.zeros((2, n), np.int64)
@@ -135,7 +135,7 @@ class FaultInjection(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Advance the env by one control step."""
         if not self._sound:
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")
-        if self._registered:
+        if self._has_effects:
             action = self._command(np.asarray(action))
         elif self._busy[self._row]:
             self._use(self._laws, self._place[self._row])
@@ -151,7 +151,7 @@ class FaultInjection(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         first, second = (acting(faults, times) for faults in self._slots)
         both, self._failed, self._row = np.concatenate([first, second], axis=1), first | second, 0
         busy = (both != np.concatenate([self._before, both[:-1]])).any(axis=1)
-        if self._registered:
+        if self._has_effects:
             kinds = np.concatenate([faults.kind for faults in self._slots], axis=1)
             busy |= (both & (kinds > LAST_KERNEL_CODE) & ~np.isin(kinds, STEADY)).any(axis=1)
         elif busy.any():
@@ -174,7 +174,7 @@ class FaultInjection(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
                 if self._some_dead:
                     np.copyto(obs, self._last, where=self._frozen[self._row])
                     np.copyto(obs, 0.0, where=self._still[self._row])
-            if self._registered:
+            if self._has_effects:
                 obs = obs.copy()
                 obs[self._angles] += self._servos.misread_rad[0]
                 obs[self._silent] = self._last[self._silent]

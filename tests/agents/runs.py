@@ -122,10 +122,11 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def wait_for(found: Callable[[], bool], process: subprocess.Popen[str], most_s: float = 900.0) -> None:
+def wait_for(found: Callable[[], bool], process: subprocess.Popen[str] | None = None, most_s: float = 900.0) -> None:
+    """Return once something is found; fail if it takes too long, or ``process`` ends before."""
     give_up = time.monotonic() + most_s
     while not found():
-        assert process.poll() is None, process.communicate()
+        assert process is None or process.poll() is None, process and process.communicate()
         assert time.monotonic() < give_up
         time.sleep(0.02)
 

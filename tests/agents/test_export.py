@@ -67,11 +67,10 @@ def test_numpy_and_onnx_give_the_learners_actions(case: str, tmp_path: Path) -> 
     obs = np.random.default_rng(9).normal(size=(300, *policy.observation_space.shape)).astype(np.float32)
     expected, _ = learner.predict(obs, deterministic=True)
     assert (np.abs(expected) < 0.99).mean() > 0.2
-    for batch in (obs, obs[:1]):
-        np.testing.assert_allclose(policy.predict(batch)[0], expected[: len(batch)], rtol=0.0, atol=1e-6)
     model = (folder.path / "export" / "policy.onnx").read_bytes()
     for batch in (obs, obs[:1]):
-        np.testing.assert_allclose(run_onnx(model, batch), expected[: len(batch)], rtol=0.0, atol=1e-6)
+        for actions in (policy.predict(batch)[0], run_onnx(model, batch)):
+            np.testing.assert_allclose(actions, expected[: len(batch)], rtol=0.0, atol=1e-6)
 
 
 def test_the_contract_plays_the_env_it_was_trained_in(tmp_path: Path) -> None:

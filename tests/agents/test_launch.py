@@ -74,6 +74,5 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
 def test_runs_of_different_seeds_share_no_world_and_none_with_evaluation() -> None:
     firsts = [TrainConfig(seed=seed, n_envs=256).world_seed for seed in range(500_000 // 256)]
     assert (np.diff(sorted(firsts)) >= 256).all()
-    assert len(firsts) == 1953
     assert TrainConfig(seed=15_617, n_envs=256).world_seed == 0  # larger seeds go round
     assert max(TrainConfig(seed=s, n_envs=256).world_seed for s in range(0, 2**31, 999_983)) + 256 <= 500_000

@@ -91,6 +91,14 @@ def test_gradients_are_clipped_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(norms, np.tile([1e-3, 1e-2], (12, 1)), rtol=1e-3)
 
 
+def test_sb3_saves_and_loads_a_model_while_an_update_runs(tmp_path: Path) -> None:
+    model = make_learner(PPO, overlap=True)
+    model.learn(128, callback=lambda *_: model.save(tmp_path / "model.zip") is None)
+    learned = make_learner(PPO).learn(64).policy.state_dict()  # by the first rollout alone
+    loaded = PPO.load(tmp_path / "model.zip").learner.state_dict()
+    assert all(torch.equal(loaded[name], values) for name, values in learned.items())
+
+
 # --- mirrored data ---------------------------------------------------------------------------------------------------
 
 MIRRORED = {**SETTINGS, "mirror": 0.25}

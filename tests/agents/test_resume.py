@@ -97,12 +97,6 @@ def test_other_algorithms_go_on_from_their_networks(algorithm: dict[str, Any], t
     assert run.model.num_timesteps == 640 and load_policy(tmp_path / "run" / "policy" / "final")
 
 
-def finish(*arguments: str) -> None:
-    process = start(*arguments)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_saves_and_says_how_to_resume(number: int, tmp_path: Path) -> None:
@@ -116,5 +110,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(number: int, tmp_path: Path) -> Non
     last = int(checkpoints(run)[0].name[5:])
     assert f"stopped after {last:,} steps; continue with: python train.py --resume {run}" in errors.replace("\n", " ")
     assert "Traceback" not in errors
-    finish("--resume", str(run), "--set", f"total_steps={last + 256}", "--quiet")
+    process = start("--resume", str(run), "--set", f"total_steps={last + 256}", "--quiet")
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
     assert int(checkpoints(run)[0].name[5:]) == last + 256
