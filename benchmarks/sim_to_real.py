@@ -10,7 +10,7 @@ its actions become packets, servos move the plant, packets become its observatio
 
 Without ``--clamps`` references pass the safety layers as they are: nothing but the bus lies in between.
 
-The plant is this project's physics, which the simulated env has as well (links pass through each other in both).
+The plant is this project's physics, which the simulated env has as well, but links always stop where they meet.
 Another one, with its own friction, servos, play and supply, is ``--plant benchmarks.mujoco_servos:MujocoRobot``.
 ``--late`` adds servos that act 133 ms late, and noise on angles, rates and poses, each as large as it gets in
 configs/env/randomised_servo.yaml. What the gap is made of, and how much of it identification takes away::

@@ -4,7 +4,7 @@ Experiment (section 4): ten links from rest to five targets in turn, guided by t
 single-joint control (SJC) or coupled control (CC), and no joint, joint 3, joints 3, 5, 8 or joints 3, 5, 6 broken: 16
 runs. The result is the time of arrival at every target (Fig. 14).
 
-Models. ``consistent``: the physics of every env, with the guidance computed at the tracked point. ``published``: the
+Models. ``consistent``: the equations of every env, with the guidance computed at the tracked point. ``published``: the
 model behind the paper's numbers. For the centre the two are the same; for the head, see ``models``.
 
 Solvers. ``simulate`` solves the equations: classical Runge-Kutta with the control law evaluated at every stage (a
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import BDF
 
-from papers.sibilska2022.models import Mask, PublishedHeadModel, ShippedPhysics
+from papers.sibilska2022.models import CentreModel, Mask, PublishedHeadModel
 from snake_gym.controllers.cc import couple
 from snake_gym.controllers.guidance import SteeringConfig, bearing, steering_offset, wrap_angle
 from snake_gym.controllers.serpenoid import GaitConfig, serpenoid_reference
@@ -180,12 +180,12 @@ def simulate(
     """
     gait, arrivals = replace(GaitConfig(), amplitude_rad=amplitude_rad), np.full((len(cases), n_targets), np.nan)
     in_head_model = np.array([case.point == "head" and case.model == "published" for case in cases], dtype=bool)
-    for kind, chosen in ((ShippedPhysics, ~in_head_model), (PublishedHeadModel, in_head_model)):
+    for kind, chosen in ((CentreModel, ~in_head_model), (PublishedHeadModel, in_head_model)):
         rows = np.flatnonzero(chosen)
         if not rows.size:
             continue
         some = [cases[row] for row in rows.tolist()]
-        model: ShippedPhysics | PublishedHeadModel = kind(RESILIENT, mask_joints([case.broken for case in some]))
+        model: CentreModel | PublishedHeadModel = kind(RESILIENT, mask_joints([case.broken for case in some]))
         law = ControlLaw(RESILIENT, gait, SteeringConfig(), np.array([COUPLING[case.controller] for case in some]))
         runs = _Runs(model, law, gait, np.array([case.point == "head" for case in some]), TARGETS[:n_targets])
         reached = 0
@@ -218,9 +218,9 @@ def simulate_as_published(
     """
     gait, n, reached = GaitConfig(), RESILIENT.n_links, list[float]()
     published_head = case.point == "head" and case.model == "published"
-    kind = PublishedHeadModel if published_head else ShippedPhysics
+    kind = PublishedHeadModel if published_head else CentreModel
     law = ControlLaw(RESILIENT, gait, SteeringConfig(), np.array([COUPLING[case.controller]]))
-    model: ShippedPhysics | PublishedHeadModel = kind(RESILIENT, mask_joints([case.broken]))
+    model: CentreModel | PublishedHeadModel = kind(RESILIENT, mask_joints([case.broken]))
     runs = _Runs(model, law, gait, np.array([case.point == "head"]), TARGETS[:n_targets])
     # Link angles are sums of joint angles and the head's angle, from the head backwards
     angles = np.eye(n + 2)
@@ -258,7 +258,7 @@ class _Runs:
 
     def __init__(
         self,
-        model: ShippedPhysics | PublishedHeadModel,
+        model: CentreModel | PublishedHeadModel,
         law: ControlLaw,
         gait: GaitConfig,
         tracks_head: Mask,

@@ -1,4 +1,4 @@
-"""Dynamics behind the numbers of sibilska2022: those of every env, and the head-tracking model of the published times.
+"""Models behind the numbers of sibilska2022: that of the centre of mass, and the head's of the published times.
 
 Both take joint accelerations as given, ``phi_ddot = u``. The head-tracking model is eq. 24 with ``N m I_2`` in its last
 block: N equal links with viscous anisotropic friction; the coordinates are the link angles and the position of the head
@@ -31,8 +31,8 @@ Mask = NDArray[np.bool_]
 HeadBlock = Literal["N m", "m"]
 
 
-class ShippedPhysics:
-    """Model with the equations of every env; broken joints (R, J) are locked at their start angles."""
+class CentreModel:
+    """Model of the centre of mass (``SimulatedRobot.derivative``); broken joints (R, J) are locked where they start."""
 
     head_is_reference = False
     """True if the head link's centre belongs to the state, in place of the centre of mass."""
@@ -42,9 +42,9 @@ class ShippedPhysics:
         self._robot = SimulatedRobot(spec, len(broken), n_threads=1)
         self._robot.faults.kind[broken] = LOCKED
 
-    def select(self, keep: Mask) -> ShippedPhysics:
+    def select(self, keep: Mask) -> CentreModel:
         """Return the model of the runs in ``keep`` (R,)."""
-        return ShippedPhysics(self._spec, self._broken[keep])
+        return CentreModel(self._spec, self._broken[keep])
 
     def accelerate(
         self, theta: FloatArray, theta_dot: FloatArray, centre_xy: FloatArray, centre_vel: FloatArray, u: FloatArray

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from snake_gym.config import ConfigError
@@ -24,7 +26,7 @@ def emulate(config: ConnectionConfig, spec: ChainSpec, calibration: Calibration,
     if calibration.family.bus != OUR_BUS:
         raise ConfigError(f"servos of family {calibration.family.name} cannot be emulated; expected Feetech's packets")
     if spec.actuator.kind == "position" and not np.isfinite(spec.joints("joint_stop_rad")).all():
-        spec = spec.with_stops(spec.joint_limit_rad + _BEYOND_LIMIT_RAD)
+        spec = replace(spec, joint_stop_rad=spec.joint_limit_rad + _BEYOND_LIMIT_RAD)  # type: ignore[call-arg]  # all have it
     shape = np.array(emulated.joint_angle_rad) if emulated.joint_angle_rad else None
     if shape is not None and shape.shape != (spec.n_joints,):
         raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")

@@ -69,7 +69,7 @@ def join_links(s, n, x, y, mean, middles):  # type: ignore[no-untyped-def]
 
 @kernel
 def place_links(s, n):  # type: ignore[no-untyped-def]
-    """Set SIN, COS and the velocities VX, VY of the links' centres of mass from angles, rates and the chain's."""
+    """Set SIN, COS and the velocities VX, VY of the links' centres of mass from rates and that of the chain's."""
     turn_links(s, n)
     for i in range(1, n + 1):
         a = i * RECORD

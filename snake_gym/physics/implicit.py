@@ -17,7 +17,7 @@ in different geometries. The choice of (ALPHA, BETA, h) makes the method:
   worlds concerned is a backward Euler step: 1, 0, dt; so is one in which a joint is foreseen to meet its stop.
 
 Torque limits, joint stops, joint friction, breaking Coulomb friction and contacts are found by solving again with the
-law that holds.
+law that holds; impulses of links that touch each other (``touch``) are part of every solution.
 """
 
 from __future__ import annotations
@@ -195,11 +195,13 @@ def solve_links(s, n, first, touching, touches):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve_step(s, n, counts, touches, laws):  # type: ignore[no-untyped-def]
+def solve_step(s, n, dt, counts, touches, laws):  # type: ignore[no-untyped-def]
     """Solve for rates and velocities at the step's end; worlds whose laws the corrections do not settle stand still."""
     for field in (DESCENT, LAWS_CHANGE, STOPS_CHANGE, TRIES, JAMMED):
         store(s, (n + 1) * RECORD + field, 0.0)
     load_links(s, n)
+    if any_lane(load(s, (n + 1) * RECORD + CURL_STRIDE) < FAR):
+        find_touches(s, n, dt, *touches)
     begin_friction(s, n, laws)
     begin_joints(s, n, laws)
     touching = laws.obstacles and counts[0] > 0
@@ -296,10 +298,7 @@ def solve_stage(s, n, stage, dt, counts, touches, laws):  # type: ignore[no-unty
     if laws.stops and stage == LATER:
         foresee_hits(s, n, dt)
     choose_method(s, n, stage, dt, laws.stops)
-    if any_lane(load(s, (n + 1) * RECORD + CURL_STRIDE) < FAR):
-        load_links(s, n)
-        find_touches(s, n, dt, *touches)
-    solve_step(s, n, counts, touches, laws)
+    solve_step(s, n, dt, counts, touches, laws)
 
 
 @kernel

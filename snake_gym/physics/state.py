@@ -41,7 +41,7 @@ class ChainState(NamedTuple):
     penetration_m: FloatArray
     """Deepest penetration of any link into an obstacle in the last call (W,) [m]."""
     stood_still: FloatArray
-    """Number of implicit solutions (W,) since the reset whose laws did not settle, so that the world stood still."""
+    """Number of solutions (W,) since the reset whose laws did not settle, so that the world stood still."""
     supply: FloatArray
     """Voltage of the supply as a share of the nominal one (W,) (see physics.imperfections)."""
     lash_rad: FloatArray
@@ -49,8 +49,7 @@ class ChainState(NamedTuple):
     muscle_pressure: FloatArray
     """Gauge pressures of the left and right muscle (W, J, 2) [Pa]; (W, 0, 2) without muscles."""
     self_overlap_m: FloatArray
-    """Deepest overlap of two links since the reset, at the ends of calls (W,) [m]; without pairs that ``self_overlap``
-    leaves out."""
+    """Deepest overlap of two links since the reset, at the ends of calls (W,) [m]; ``touch`` leaves out some pairs."""
     overlap_now_m: FloatArray
     """The same at the end of the last call (W,) [m]; 0: none."""
     slip_rad: FloatArray

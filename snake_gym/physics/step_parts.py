@@ -1,8 +1,9 @@
-"""Steps near obstacles that worlds take in parts: where links move far, or otherwise than foreseen.
+"""Steps that worlds take in parts: where links near obstacles or each other move far, or otherwise than foreseen.
 
-A stage of a step is prepared for what is foreseen: points move no further than LONGEST_STRIDE, and the gaps of contacts
-are those of the geometry at its foreseen end. A world that moves faster as the stage begins takes it in PARTS, a power
-of two. One whose solution is not as predicted takes the stage again, from the same begin, in twice as many.
+A stage of a step is prepared for what is foreseen: points move no further than LONGEST_STRIDE near obstacles, or than
+CURL_STRIDE near other links, and the gaps of contacts are those of the geometry at its foreseen end. A world that moves
+too fast among obstacles as the stage begins takes it in PARTS, a power of two. One whose solution is not as predicted
+takes the stage again, from the same begin, in twice as many.
 """
 
 from __future__ import annotations
@@ -85,10 +86,10 @@ def rotated_more_than_predicted(s, n, counts):  # type: ignore[no-untyped-def]
 def prediction_failed(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped-def]
     """Set PARTS to 2 in the worlds whose solution for the step dt is not what it was prepared for, to 1 in the others.
 
-    That is: points near obstacles move further than LONGEST_STRIDE, or than the look-up held for, those of links that
-    may touch each other than CURL_STRIDE; or links at obstacles turn otherwise than foreseen, so that gaps are not what
-    they were taken for; or no laws have been found that hold. Return True if it failed in any. It never does in
-    ``_MOST_PARTS`` parts of a step, however it turns out.
+    That is: points near obstacles move further than LONGEST_STRIDE, or than the look-up held for; or points further
+    than CURL_STRIDE with a gap of two links below half that way; or links at obstacles turn otherwise than foreseen, so
+    that gaps are not what they were taken for; or no laws have been found that hold. Return True if it failed in any.
+    It never does in ``_MOST_PARTS`` parts of a step, however it turns out.
     """
     world = (n + 1) * RECORD
     pace = fastest_point(s, n, NEW_VX, NEW_VY, SOL_W)
@@ -145,7 +146,7 @@ def copy_laws(to, s, n):  # type: ignore[no-untyped-def]
 def take_stage(  # type: ignore[no-untyped-def]
     s, n, ids, count, stage, dt, obstacles, counts, old, spare, touches, laws
 ):
-    """Advance a block by one stage, in parts where links near obstacles move far or otherwise than foreseen.
+    """Advance a block by one stage, in parts where links move far or otherwise than foreseen (see above).
 
     Each lane takes it in its number of PARTS, a power of two, or more if its prediction failed. All lanes take all
     numbers that occur, from the same begin, and keep the result of their own: no world depends on its neighbours.

@@ -7,7 +7,7 @@ Links and joints are counted from the tail. SI units and radians everywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,10 +93,6 @@ class ChainSpec(Settings):
 
     def links(self, path: str) -> FloatArray:
         """Return the per-link field ``path`` (dotted) as an array (N,)."""
-        raise NotImplementedError
-
-    def with_stops(self, stop_rad: float) -> Self:
-        """Return the robot with mechanical stops of its joints at plus and minus ``stop_rad``."""
         raise NotImplementedError
 
     def servo_plant(self) -> str:

@@ -12,12 +12,12 @@ import math
 import re
 from dataclasses import field, fields, replace
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
-from snake_gym.config.errors import show
+from snake_gym.config.errors import ConfigError, show
 from snake_gym.config.settings import NonNegative, Positive, Settings, Share
 from snake_gym.robot.actuator_spec import (
     ActuatorKind,
@@ -185,18 +185,18 @@ class RobotSpec(ChainSpec):
         _ = self.n_substeps
 
     def check_among_obstacles(self) -> None:
-        """Raise ValueError for joints that yield to nothing, links too thin, or a step too long for contacts."""
+        """Raise ConfigError for joints that yield to nothing, links too thin, or a step too long for contacts."""
         if self.actuator.kind == "acceleration":
-            raise ValueError(
+            raise ConfigError(
                 "robot.actuator.kind is 'acceleration'; expected 'torque', 'position' or 'muscle' among obstacles, as "
                 "no wall holds joints that move as commanded whatever torque it takes"
             )
         thinnest = float(self.links("link_radius_m").min())
         if thinnest < THINNEST_M:
-            raise ValueError(f"robot.link_radius_m is {thinnest:g}; expected at least {THINNEST_M:g} among obstacles")
+            raise ConfigError(f"robot.link_radius_m is {thinnest:g}; expected at least {THINNEST_M:g} among obstacles")
         if self.step_s > LONGEST_CONTACT_STEP_S:
             expected = f"at most {LONGEST_CONTACT_STEP_S:g} among obstacles"
-            raise ValueError(f"robot.sim_dt_s is {self.step_s:g}; expected {expected}")
+            raise ConfigError(f"robot.sim_dt_s is {self.step_s:g}; expected {expected}")
 
     @cached_property
     def step_s(self) -> float:
@@ -286,9 +286,6 @@ class RobotSpec(ChainSpec):
     def length_m(self) -> float:
         """Length of the stretched robot [m]."""
         return float(2.0 * self.links("link_half_length_m").sum())
-
-    def with_stops(self, stop_rad: float) -> Self:
-        return replace(self, joint_stop_rad=stop_rad)
 
     def locate(self, measurement: Measurement, up_h: FloatArray | None = None, z_w: float | None = None) -> Measurement:
         centre = measurement.head_xy_w + centre_offset(self, link_angles(measurement))

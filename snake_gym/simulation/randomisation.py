@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -33,7 +32,7 @@ from snake_gym.config.settings import Share
 from snake_gym.physics.state import Patches
 from snake_gym.plugins import choose_registered, is_again
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
-from snake_gym.simulation.fault_kinds import Law
+from snake_gym.simulation.fault_kinds import Law, lacks_gears
 from snake_gym.simulation.quantities import QUANTITIES, STEEPEST_RAD, Range
 from snake_gym.simulation.robot_params import chain_params
 from snake_gym.simulation.sensor_errors import SENSED, SensorErrors
@@ -138,11 +137,6 @@ class RandomisationConfig(Settings):
         given, nominal = getattr(self, name), QUANTITIES[name].nominal
         return nominal if given is None else max(given.high, nominal)
 
-    def lowest(self, name: str) -> float:
-        """Return the smallest value likewise."""
-        given, nominal = getattr(self, name), QUANTITIES[name].nominal
-        return nominal if given is None else min(given.low, nominal)
-
     def check_robot(self, spec: RobotSpec) -> None:
         """Raise ConfigError for what this robot does not have, or cannot have at the end of a range."""
         for name in self.ranges:
@@ -178,11 +172,11 @@ class RandomisationConfig(Settings):
                 f"randomisation.slope_rad.high is {self.highest('slope_rad'):g}; expected at most {max(room, 0.0):g}, "
                 f"as slopes end at {STEEPEST_RAD:.4g}"
             )
-        if (backlash_rad := self.highest("backlash_rad")) > 0.0:
-            try:
-                replace(spec, actuator=replace(actuator, backlash_rad=backlash_rad))
-            except ConfigError as error:
-                raise ConfigError(f"randomisation (backlash_rad) asks for too much: {error}") from None
+        if self.highest("backlash_rad") > 0.0 and lacks_gears(spec):
+            raise ConfigError(
+                f"randomisation.backlash_rad is set, but robot.actuator.kind is {actuator.kind!r}; expected 'position' "
+                "or 'torque'"
+            )
 
 
 class Columns(NamedTuple):

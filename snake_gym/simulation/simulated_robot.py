@@ -69,10 +69,7 @@ class SimulatedRobot(Robot):
         precision: Precision = "float64",
     ) -> None:
         if obstacles is not None:
-            try:
-                spec.check_among_obstacles()
-            except ValueError as error:
-                raise ConfigError(error) from None
+            spec.check_among_obstacles()
         self._among_obstacles = obstacles is not None
         self.spec = spec
         self.n_worlds = n_worlds
@@ -403,10 +400,9 @@ class SimulatedRobot(Robot):
                 raise ValueError(f"derivative knows no {name}; expected a robot without")
         kinds, strength = self.acting_kinds(), np.stack([self.faults.strength, self.second_faults.strength])
         locked, free = ((kinds == kind).any(axis=0) for kind in (LOCKED, FREE))
-        kept = np.where(locked | free, 0.0, np.where(kinds == WEAK, strength, 1.0).prod(axis=0))
+        share = np.where(locked | free, 0.0, np.where(kinds == WEAK, strength, 1.0).prod(axis=0))
         given = locked | (~free & (self.spec.actuator.kind == "acceleration"))
-        limit = np.multiply(kept, self.params.torque_limit, out=np.full_like(kept, np.inf), where=kept > 0.0)
-        u = np.where(given, kept * u, np.clip(kept * u, -limit, limit))
+        u = share * np.where(given, u, np.clip(u, -self.params.torque_limit, self.params.torque_limit))
         u -= np.where(free & ~locked, self.params.free_damping * self.joint_rate(), 0.0)
         return accelerate(self.params, self.state, u, given)
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import field, replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from dataclasses import field
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -252,9 +252,6 @@ class SpatialSpec(ChainSpec):
         )
 
     # --- answers of every robot, see ``ChainSpec`` -------------------------------------------------------------------
-
-    def with_stops(self, stop_rad: float) -> Self:
-        return replace(self, joint_stop_rad=stop_rad)
 
     def servo_plant(self) -> str:
         require("the emulated robot", "mujoco")

@@ -61,10 +61,7 @@ class EscapeConfig(AmongObstaclesConfig):
     goal: ExitConfig = dataclasses.field(default_factory=ExitConfig)
 
     def make_maker(self, spec: RobotSpec) -> ThicketMaker:
-        try:
-            spec.check_among_obstacles()
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+        spec.check_among_obstacles()
         wanted, half = self.goal.distance_m, 0.5 * spec.length_m
         if wanted is not None and wanted < half:
             raise ConfigError(

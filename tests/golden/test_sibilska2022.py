@@ -68,7 +68,7 @@ def test_arrival_is_as_published(row: dict[str, str], times: Times) -> None:
 
 
 def test_first_targets_are_reached_as_recomputed() -> None:
-    """The two runs whose first arrival is known, by the shipped physics."""
+    """The two runs whose first arrival is known, by the model of the centre of mass."""
     rows = [row for row in RECOMPUTED if row["target"] == "1"]
     assert len(rows) == 2
     arrivals = simulate([case_of(row) for row in rows], n_targets=1, time_limit_s=160.0)

@@ -59,17 +59,10 @@ def test_two_links_pressed_together_move_by_the_difference_of_their_torques(firs
 def test_a_chain_that_curls_up_moves_as_in_mujoco(n_links: int, bend: float) -> None:
     """Within 0.01 rad at 1 ms, and five times nearer than at 5 ms: MuJoCo at half its step is within 0.001 rad."""
     bends = bend + 0.1 * np.sin(np.arange(n_links - 1))
-    servo, ground = ActuatorSpec("position", kp=4.0, kd=0.8), FrictionSpec(1.0, 10.0, 0.01)
-    steps = {"sim_dt_s": 0.001, "control_dt_s": 0.05}
     spec = replace(
-        RESILIENT_SERVO,
-        n_links=n_links,
-        actuator=servo,
-        friction=ground,
-        joint_limit_rad=3.0,
-        links_touch=True,
-        **steps,
-    )
+        RESILIENT_SERVO, n_links=n_links, joint_limit_rad=3.0, links_touch=True, sim_dt_s=0.001, control_dt_s=0.05,
+        actuator=ActuatorSpec("position", kp=4.0, kd=0.8), friction=FrictionSpec(1.0, 10.0, 0.01),
+    )  # fmt: skip
     robot, twin = SimulatedRobot(spec, 1, 1), MujocoChain(MujocoRobot.of(spec), None, 1e-4, 1e-3)
     state = robot.state
     twin.set_state(state.link_angle[0], state.link_rate[0], state.centre_xy[0], state.centre_vel[0])

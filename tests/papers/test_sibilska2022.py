@@ -20,7 +20,7 @@ from papers.sibilska2022.experiment import (
     simulate,
     simulate_as_published,
 )
-from papers.sibilska2022.models import PublishedHeadModel, ShippedPhysics
+from papers.sibilska2022.models import CentreModel, PublishedHeadModel
 from papers.study import Claim
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.guidance import SteeringConfig
@@ -38,8 +38,8 @@ def random_motion(n_runs: int = 4) -> tuple[np.ndarray, ...]:
     return (rng.normal(0.0, 0.7, (n_runs, N)), *(rng.normal(size=(n_runs, n)) for n in (N, 2, 2, J)))
 
 
-def test_as_printed_it_is_the_shipped_physics_and_the_published_block_slows_the_head() -> None:
-    """With ``m I_2`` in the last block of eq. 26 all accelerations are those of the shipped physics; ``N m I_2``, which
+def test_as_printed_it_is_the_model_of_the_centre_and_the_published_block_slows_the_head() -> None:
+    """With ``m I_2`` in the last block of eq. 26 all accelerations are those of the other model; ``N m I_2``, which
     the paper's numbers have, divides the head's by N."""
     theta, theta_dot, head, head_vel, u = random_motion()
     broken = np.zeros((4, J), dtype=bool)
@@ -50,12 +50,12 @@ def test_as_printed_it_is_the_shipped_physics_and_the_published_block_slows_the_
         return centre_offset(RESILIENT, theta + time_s * theta_dot + 0.5 * time_s**2 * theta_ddot)
 
     centre_vel = head_vel + (offset(1e-7) - offset(-1e-7)) / 2e-7
-    shipped, centre_acc = ShippedPhysics(RESILIENT, broken).accelerate(
+    by_centre, centre_acc = CentreModel(RESILIENT, broken).accelerate(
         theta, theta_dot, head + offset(0.0), centre_vel, u
     )
     in_head, head_acc = PublishedHeadModel(RESILIENT, broken, "m").accelerate(theta, theta_dot, head, head_vel, u)
-    np.testing.assert_allclose(in_head, shipped, rtol=1e-6, atol=1e-6)
-    turned = (offset(1e-4, shipped) - 2.0 * offset(0.0) + offset(-1e-4, shipped)) / 1e-8
+    np.testing.assert_allclose(in_head, by_centre, rtol=1e-6, atol=1e-6)
+    turned = (offset(1e-4, by_centre) - 2.0 * offset(0.0) + offset(-1e-4, by_centre)) / 1e-8
     np.testing.assert_allclose(head_acc, centre_acc - turned, rtol=1e-4, atol=1e-4)
     published, slowed = PublishedHeadModel(RESILIENT, broken, "N m").accelerate(theta, theta_dot, head, head_vel, u)
     np.testing.assert_allclose(published, in_head, rtol=1e-9, atol=1e-9)

@@ -109,6 +109,7 @@ def test_a_named_step_that_is_much_coarser_than_the_chosen_one_is_noted() -> Non
         ({"actuator": {"kind": "acceleration", "dead_band_rad": 0.1}}, "robot.actuator.dead_band_rad is set"),
         ({"actuator": {"no_load_speed_rad_s": 3.0}}, "torque_limit_nm is inf; no_load_speed_rad_s scales it"),
         ({"actuator": {"kind": "muscle"}}, "robot.joint_stop_rad is inf; expected below 0.9273"),
+        ({"links_touch": True, "actuator": {"kind": "acceleration"}}, "robot.links_touch is True; expected False"),
     ],
 )
 def test_an_impossible_robot_is_refused(changes: dict[str, Any], message: str) -> None:

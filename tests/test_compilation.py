@@ -16,7 +16,7 @@ from snake_gym.physics.integrate import step_worlds
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PROGRAM = """
 import os, sys, time
 from pathlib import Path
