@@ -54,7 +54,7 @@ class Seen(NamedTuple):
     phase: FloatArray | None
     """(W,) [rad] of the gait below the policy; None: there is none."""
     signals: Mapping[str, FloatArray]
-    """Signals of the task and of the controller below the policy, by name."""
+    """Signals of the task, the controller below the policy and an estimator, by name."""
     remaining: FloatArray | None = None
     """(W,) share of the episode's time limit that is left; None: there is no limit."""
     velocity: FloatArray | None = None
@@ -195,7 +195,7 @@ class ObservationLayout:
     ``contact_limit_n``: largest force that the links' sensors tell; None: no such sensors. ``n_beams``: B of the head's
     scanner, 0: none; ``max_range_m``: its reach. ``columns`` and ``history``: see ``ObservationConfig``;
     ``task_columns``: what ``standard`` in ``columns`` stands for, after ``STANDARD``. ``controller_signals``: those of
-    the controller below the policy (``ActionDecoder.signal_names``).
+    the controller below the policy, and of an estimator (``ActionDecoder.signal_names``).
 
     ``fields`` are the places in the newest control step, which are the first ``step_size`` entries.
 
