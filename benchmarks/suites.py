@@ -36,7 +36,7 @@ from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.policies import TrainedPolicy, load_policy, named_policies, training_names, training_paths
 from snake_gym.benchmark.recovery import RECOVERY, SPEEDS
 from snake_gym.benchmark.report import score_key, share_of, show_bounds, summarise, with_interval
-from snake_gym.benchmark.runner import Episodes, join_plays, play_all
+from snake_gym.benchmark.runner import Episodes, join_plays, play, play_all
 from snake_gym.benchmark.scenarios import (
     BOUND,
     ORACLES,
@@ -120,9 +120,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def play_oracle(name: str, config: BenchmarkConfig, oracle: str, n_scenarios: int) -> None:
     """Write an oracle's scores in the first scenarios of a suite, and its speeds ``AFTER``; other oracles' stay."""
-    whole, scenarios = make_scenarios(config).hash(), make_scenarios(replace(config, episodes=n_scenarios))
+    whole, n = make_scenarios(config).hash(), min(n_scenarios, config.episodes)
     known = read_oracles(name, whole) or {"scenarios": whole, "scores": {}, AFTER: {}}
-    (played,) = play_all([oracle_entrant(oracle, scenarios)], scenarios)
+    scenarios = make_scenarios(replace(config, episodes=n))
+    played = play(oracle_entrant(oracle, scenarios), scenarios)
     for part, column in (("scores", played.score), (AFTER, AFTER)):
         values = [float(f"{value:.4g}") for value in played.columns[column]]
         known[part][oracle] = [value if math.isfinite(value) else None for value in values]

@@ -6,6 +6,7 @@ Needs the extra ``render``; nothing else in this package does.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -57,12 +58,12 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
         files["speed_around_onset.png"] = plot_over_time(speeds, title, "mean speed [m/s]", " from the onset of faults")
     for key in {"mean", score_key(summary["score"])}:
         name, quantity = _QUANTITIES.get(key, (key, key))
-        series = [_by_faults(e.name, chosen[e.name], summary["policies"][e.name]["by_faults"], key) for e in results]
+        series = [_series(e.name, chosen[e.name], summary["policies"][e.name]["by_faults"], key) for e in results]
         files[f"{name}_by_faults.png"] = plot_by_faults(series, title, quantity)
-    sizes = summary["policies"][results[0].name].get("by_size", {})
-    for kind in dict.fromkeys(key.split()[0] for key in sizes):
-        keys = [key for key in sizes if key.split()[0] == kind]
-        series = [_by_size(e.name, chosen[e.name], summary["policies"][e.name]["by_size"], keys) for e in results]
+    sizes = {e.name: summary["policies"][e.name].get("by_size", {}) for e in results}
+    for kind in dict.fromkeys(key.split()[0] for key in sizes[results[0].name]):
+        keys = [key for key in sizes[results[0].name] if key.split()[0] == kind]
+        series = [_series(name, chosen[name], {key: of[key] for key in keys}, "score") for name, of in sizes.items()]
         against = f"{kind}: {'shift [degrees]' if keys[0].endswith('deg') else 'lost share [%]'}"
         _, quantity = _QUANTITIES.get(score_key(summary["score"]), ("", summary["score"]))
         files[f"score_by_{kind}.png"] = plot_by_faults(series, title, quantity, against)
@@ -94,18 +95,13 @@ def _first_play(episodes: Episodes) -> Episodes:
     return replace(episodes, columns=columns, sample_progress_m=episodes.sample_progress_m[:, :n])
 
 
-def _by_faults(name: str, colour: str, groups: Mapping[str, Mapping[str, Any]], key: str) -> FaultSeries:
-    """Return means of ``key`` and their intervals for each number of failed joints."""
+def _series(name: str, colour: str, groups: Mapping[str, Mapping[str, Any]], key: str) -> FaultSeries:
+    """Return means of ``key`` and their intervals by numbers of failed joints, or middles of sizes ("weak 20-40 %")."""
+    places = [[int(number) for number in re.findall(r"\d+", group)] for group in groups]
     bounds = [interval_of(group, key) or [math.nan] * 2 for group in groups.values()]
     means = [group[key] for group in groups.values()]
-    return FaultSeries(name, colour, [int(count) for count in groups], means, *zip(*bounds, strict=True))
-
-
-def _by_size(name: str, colour: str, groups: Mapping[str, Mapping[str, Any]], keys: Sequence[str]) -> FaultSeries:
-    """Return mean scores and their intervals for each range of sizes of one kind of fault, at its middle."""
-    bounds = [interval_of(groups[key], "score") or [math.nan] * 2 for key in keys]
-    middle = [sum(map(int, key.split()[1].split("-"))) // 2 for key in keys]
-    return FaultSeries(name, colour, middle, [groups[key]["score"] for key in keys], *zip(*bounds, strict=True))
+    middles = [sum(place) // len(place) for place in places]
+    return FaultSeries(name, colour, middles, means, *zip(*bounds, strict=True))
 
 
 def draw_replay(

@@ -146,6 +146,15 @@ def per_world_parameters(config: Any, per_world: PerWorld | None) -> dict[str, F
     return parameters
 
 
+def make_model(spec: RobotSpec, n_worlds: int, what: str) -> Any:
+    """Return simulated robots as a model for ``what``. Raises ConfigError where the simulation does not load."""
+    try:
+        from snake_gym.simulation.simulated_robot import SimulatedRobot
+    except ImportError as error:
+        raise ConfigError(f"{what} needs the simulation, which does not load here: {error}") from None
+    return SimulatedRobot(spec, n_worlds)
+
+
 def wrap_phase(phase: FloatArray) -> None:
     """Bring ``phase`` [rad] into [0, 2 pi), in place."""
     np.remainder(phase, TWO_PI, out=phase)

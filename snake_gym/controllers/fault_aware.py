@@ -49,8 +49,8 @@ from snake_gym.controllers.fault_detection import (
     FaultDetector,
     FaultDetectorConfig,
     as_part,
-    detector_part,
     known_kind,
+    part_of,
 )
 from snake_gym.controllers.guidance import PointOfSight
 from snake_gym.controllers.serpenoid import Wave
@@ -125,7 +125,7 @@ class FaultAware(Gait):
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
-        watched = detector_part(state)
+        watched = part_of(state)
         begins = watched["n_seen"] == 0.0
         kind = known_kind(self.detector.update(watched, measurement, dt_s), measurement)
         if measurement.centre_xy_w is None:
@@ -151,7 +151,7 @@ class FaultAware(Gait):
 
     def command_given(self, reference: FloatArray, state: ControllerState) -> None:
         """Note the references really sent (W, J) [rad]: a policy may have added to ``command``."""
-        self.detector.command_given(detector_part(state), reference)
+        self.detector.command_given(part_of(state), reference)
 
     def _average_error(
         self, state: ControllerState, sent: FloatArray, measurement: Measurement, dt_s: float, begins: NDArray[np.bool_]

@@ -215,10 +215,10 @@ def known_kind(kind: FloatArray, measurement: Measurement) -> FloatArray:
 
 
 def as_part(watched: ControllerState, prefix: str = _PREFIX) -> ControllerState:
-    """Return an estimator's state under the names that it has within a controller's."""
+    """Return an estimator's state (by default a detector's) under the names that it has within a controller's."""
     return {prefix + name: values for name, values in watched.items()}
 
 
-def detector_part(state: ControllerState, prefix: str = _PREFIX) -> ControllerState:
-    """Return an estimator's part of a controller's state: the same arrays under its own names."""
+def part_of(state: ControllerState, prefix: str = _PREFIX) -> ControllerState:
+    """Return an estimator's part (by default a detector's) of a controller's state: the same arrays, by its names."""
     return {name.removeprefix(prefix): values for name, values in state.items() if name.startswith(prefix)}

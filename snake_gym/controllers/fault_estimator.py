@@ -14,7 +14,7 @@ from pydantic import Field
 
 from snake_gym.config import ConfigError, Settings
 from snake_gym.controllers.base import Controller, ControllerState
-from snake_gym.controllers.fault_detection import FREE, WEAK, FaultDetector, FaultDetectorConfig, as_part, detector_part
+from snake_gym.controllers.fault_detection import FREE, WEAK, FaultDetector, FaultDetectorConfig, as_part, part_of
 from snake_gym.controllers.offset_estimator import OffsetEstimator
 from snake_gym.controllers.slip_estimator import SlipEstimator
 from snake_gym.robot.measurement import Measurement
@@ -40,7 +40,7 @@ class EstimatorConfig(Settings):
 class FaultEstimator:
     """Estimator for W planar robots (ConfigError for others), with the state of its parts.
 
-    It has a detector of failed joints of its own where the ``controller`` below the policy has none (None: no such).
+    It has a detector of failed joints of its own where the ``controller`` below the policy, if any, has none.
     """
 
     def __init__(self, config: EstimatorConfig, spec: Any, controller: Controller | None) -> None:
@@ -50,6 +50,8 @@ class FaultEstimator:
         self.offsets = OffsetEstimator(_OFFSET_ALARM * config.alarm, spec)
         detects = controller is not None and "fault_kind" in controller.initial_state(1)
         self.detector = None if detects else FaultDetector(FaultDetectorConfig(), spec)
+        below = getattr(getattr(controller, "controller", controller), "detector", self.detector)  # below a reflex too
+        self._alarm = (below.config if isinstance(below, FaultDetector) else FaultDetectorConfig()).alarm
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Return the state with all joints healthy and nothing seen."""
@@ -59,12 +61,12 @@ class FaultEstimator:
 
     def perceive(self, measurement: Measurement, state: ControllerState) -> Measurement:
         """Take a measurement, a control step after the last, and return it with joints where they stand."""
-        slips = detector_part(state, _SLIPS)
-        self.offsets.update(detector_part(state, _OFFSETS), measurement)
+        slips = part_of(state, _SLIPS)
+        self.offsets.update(part_of(state, _OFFSETS), measurement)
         self.slips.update(slips, measurement)
         measurement = self.slips.correct(slips, measurement)
         if self.detector is not None:
-            self.detector.update(detector_part(state), measurement, self._spec.control_dt_s)
+            self.detector.update(part_of(state), measurement, self._spec.control_dt_s)
         return measurement
 
     def to_servos(self, reference: FloatArray, state: ControllerState) -> FloatArray:
@@ -73,13 +75,13 @@ class FaultEstimator:
         sent = np.where(shift == 0.0, reference, np.clip(reference - shift, -limit, limit))
         state[_OFFSETS + "sent"][:] = sent
         if self.detector is not None:
-            self.detector.command_given(detector_part(state), reference)
+            self.detector.command_given(part_of(state), reference)
         return sent
 
     def signals(self, state: ControllerState) -> dict[str, FloatArray]:
         """Return what policies may see of the estimate; a probability is 0.5 where the fault becomes known."""
-        watched = detector_part(state)
-        odds = [watched[f"{name}_ratio"] - FaultDetectorConfig().alarm for name in ("locked", "loose")]
+        watched = part_of(state)
+        odds = [watched[f"{name}_ratio"] - self._alarm for name in ("locked", "loose")]
         for part, prefix, known in ((self.slips, _SLIPS, "slip"), (self.offsets, _OFFSETS, "offset")):
             odds.append(np.where(state[prefix + known] != 0.0, np.inf, state[prefix + "gain"] - part.alarm))
         locked, loose, slipped, shifted = (0.5 + 0.5 * np.tanh(0.5 * each) for each in odds)

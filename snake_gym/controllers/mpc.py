@@ -15,16 +15,15 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from snake_gym.config import ConfigError
 from snake_gym.config.settings import Angle
-from snake_gym.controllers.base import ControllerState, Gait, PerWorld, Swing, register_controller, searched
+from snake_gym.controllers.base import ControllerState, Gait, PerWorld, Swing, make_model, register_controller, searched
 from snake_gym.controllers.fault_detection import (
     KIND_NAMES,
     FaultDetector,
     FaultDetectorConfig,
     as_part,
-    detector_part,
     known_kind,
+    part_of,
 )
 from snake_gym.controllers.guidance import TrackedPoint
 from snake_gym.controllers.noise import begin_noise, initial_noise
@@ -85,7 +84,7 @@ class Mpc(Gait):
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Return joint references (W, J) [rad] within the robot's joint limit: the first of the best plan."""
         begin_noise(state, measurement, goal)
-        watched = detector_part(state)
+        watched = part_of(state)
         kind = known_kind(self.detector.update(watched, measurement, dt_s), measurement)
         self._estimate(measurement, state, watched["reference"], kind)
         plans = self.planner.draw(state)
@@ -97,7 +96,7 @@ class Mpc(Gait):
 
     def command_given(self, reference: FloatArray, state: ControllerState) -> None:
         """Note the references really sent (W, J) [rad]: a policy may have added to ``command``."""
-        self.detector.command_given(detector_part(state), reference)
+        self.detector.command_given(part_of(state), reference)
 
     def _estimate(
         self, measurement: Measurement, state: ControllerState, reference: FloatArray, kind: FloatArray
@@ -156,15 +155,9 @@ class Mpc(Gait):
     def _model(self, n_worlds: int) -> Any:
         """Return the model of so many robots."""
         if n_worlds not in self._models:
-            try:
-                from snake_gym.simulation.fault_kinds import FAULT_KINDS
-                from snake_gym.simulation.simulated_robot import SimulatedRobot
-            except ImportError as error:
-                raise ConfigError(
-                    f"the controller mpc needs the simulation, which does not load here: {error}"
-                ) from None
+            model = make_model(self._model_spec, n_worlds, "the controller mpc")
+            from snake_gym.simulation.fault_kinds import FAULT_KINDS
 
-            model = SimulatedRobot(self._model_spec, n_worlds)
             self._codes = np.array([0, *(FAULT_KINDS[name].code for name in KIND_NAMES[1:])])
             model.allow_faults(set(KIND_NAMES[1:]))
             model.faults.onset_s[:], model.faults.end_s[:] = 0.0, np.inf

@@ -30,9 +30,9 @@ _FOLLOWS, _FIRST = 0.25, 15.0
 class OffsetEstimator:
     """Estimator of the offsets of J joints in W worlds.
 
-    ``alarm``: see ``EstimatorConfig``. State, (W, J) each: ``offset`` [rad] the known
-    ones, 0: none; ``gain``; the last ``angle``, ``rate`` and ``sent`` reference; fading sums of products of ``a`` asked
-    motion, ``r`` reach and ``e`` error, and ``n`` their number; (W,): ``n_seen`` measurements.
+    ``alarm``: see ``EstimatorConfig``. State, (W, J) each: ``offset`` [rad] the known ones, 0: none; ``gain``; the last
+    ``angle``, ``rate`` and ``sent`` reference; fading sums of products of ``a`` asked motion, ``r`` reach and ``e``
+    error, and ``n`` their number; (W,): ``n_seen`` measurements.
     """
 
     def __init__(self, alarm: float, spec: RobotSpec) -> None:

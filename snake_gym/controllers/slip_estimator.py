@@ -29,8 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.config import ConfigError
-from snake_gym.controllers.base import ControllerState
+from snake_gym.controllers.base import ControllerState, make_model
 from snake_gym.robot.actuator_spec import ActuatorSpec
 from snake_gym.robot.measurement import Measurement, centre_weights
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -67,13 +66,12 @@ def best_shift(score: FloatArray, information: FloatArray) -> tuple[FloatArray, 
 class SlipEstimator:
     """Estimator of the slips of J joints in W worlds; P = J + 1 parameters, and H = P + 1 worlds of the model for each.
 
-    ``alarm``: see ``EstimatorConfig``. State: ``slip`` (W, J) [rad] the known ones, 0:
-    none; ``gain`` (W, J) of the others, and ``leaning`` (W, J) [rad] the best slip where it has one; ``information``
-    (W, P, P), ``score`` (W, P); ``spread`` (W, 3) mean squares of the misses; ``friction`` (W,) logarithm of its
-    factor; ``late_s`` (W,) and its sums ``late_sums`` (W, 2); the last reading ``angle`` (W, J) and pose ``pose``
-    (W, 3), brought up to date; motion at that time, ``rate`` (W, H, N), ``velocity`` (W, H, 2) of the centre and
-    ``head_velocity`` (W, 3); ``valid`` (W,) 1: there was a pose; ``n_seen`` and ``n_since`` (W,) measurements, at all
-    and since the last new slip.
+    ``alarm``: see ``EstimatorConfig``. State: ``slip`` (W, J) [rad] the known ones, 0: none; ``gain`` (W, J) of the
+    others, and ``leaning`` (W, J) [rad] the best slip where it has one; ``information`` (W, P, P), ``score`` (W, P);
+    ``spread`` (W, 3) mean squares of the misses; ``friction`` (W,) logarithm of its factor; ``late_s`` (W,) and its
+    sums ``late_sums`` (W, 2); the last reading ``angle`` (W, J) and pose ``pose`` (W, 3), brought up to date; motion at
+    that time, ``rate`` (W, H, N), ``velocity`` (W, H, 2) of the centre and ``head_velocity`` (W, 3); ``valid`` (W,) 1:
+    there was a pose; ``n_seen`` and ``n_since`` (W,) measurements, at all and since the last new slip.
     """
 
     def __init__(self, alarm: float, spec: RobotSpec) -> None:
@@ -225,12 +223,7 @@ class SlipEstimator:
     def _model(self, n_worlds: int) -> Any:
         """Return the model for so many robots."""
         if n_worlds not in self._models:
-            try:
-                from snake_gym.simulation.simulated_robot import SimulatedRobot
-            except ImportError as error:
-                raise ConfigError(f"action.estimator needs the simulation, which does not load here: {error}") from None
-
-            model = SimulatedRobot(self._model_spec, n_worlds * (self._spec.n_joints + 2))
+            model = make_model(self._model_spec, n_worlds * (self._spec.n_joints + 2), "action.estimator")
             model.same_params = False
             self._friction = {name: getattr(model.params, name)[:1].copy() for name in ("c_t", "coulomb_t")}
             self._models[n_worlds] = model

@@ -339,7 +339,7 @@ class SnakeCore:
         ``rows``: those of these M worlds alone (M, D).
         """
         self.goal = self.task.goal()
-        phase = self.decoder.phase(self.decoder_state) if self.decoder.has_phase else None
+        phase = self.decoder.phase(self.decoder_state)
         signals = {**self.task.signals(), **self.decoder.signals(self.decoder_state)}
         if self._others is not None:
             for name, values in signals.items():

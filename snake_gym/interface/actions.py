@@ -88,10 +88,10 @@ class ActionDecoder:
             self.controller = make_controller(config.controller, spec, where="env.action.controller")
         elif config.kind == "gait" and hasattr(CONTROLLERS[default], "gait_actions"):
             raise ConfigError(f"env.action.controller is {kind} with kind gait; expected {default} for {spec.name}")
-        self.own_actions: tuple[str, ...] = ()
+        self.own_actions = getattr(self.controller, "gait_actions", ()) if config.kind == "gait" else ()
         """Names of the actions of a controller that has its own; none: the actions are ours."""
-        if config.kind == "gait" and self.controller is not None:
-            self.own_actions = self.controller.gait_actions  # type: ignore[attr-defined]
+        self.has_phase = config.kind != "joint_reference"
+        """Whether a gait clock runs below the policy (and belongs into its observation)."""
         self.speed_hold: SpeedHold | None = None
         if holds_speed and self.controller is not None:
             settings = getattr(self.controller, "config", None)
@@ -101,11 +101,6 @@ class ActionDecoder:
         self.size = (len(self.own_actions) or 4) if config.kind == "gait" else spec.n_joints + self.has_pace
         self.signal_names = tuple(self.signals(self.initial_state(1)))
         """Names of ``signals``."""
-
-    @property
-    def has_phase(self) -> bool:
-        """Whether a gait clock runs below the policy (and belongs into its observation)."""
-        return self.config.kind != "joint_reference"
 
     def reflection(self) -> Reflection:
         """Return how actions look in a mirror, where gaits run half a period later.
@@ -143,11 +138,9 @@ class ActionDecoder:
         """Return what servos have to be sent (W, J) [rad] for the joint references of ``decode``."""
         return reference if self.estimator is None else self.estimator.to_servos(reference, state)
 
-    def phase(self, state: ControllerState) -> FloatArray:
-        """Gait phase (W,) [rad] that the next command will use; only where ``has_phase``."""
-        if self.controller is not None:
-            return self.controller.phase(state)
-        return state["phase"]
+    def phase(self, state: ControllerState) -> FloatArray | None:
+        """Gait phase (W,) [rad] that the next command will use; None: no gait runs below the policy."""
+        return state.get("phase") if self.controller is None else self.controller.phase(state)
 
     def decode(self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState) -> FloatArray:
         """Joint references (W, J) [rad] for the next control step; advances ``state`` in place."""

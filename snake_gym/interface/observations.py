@@ -27,12 +27,7 @@ from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflect
 from snake_gym.plugins import check_numbers, choose_registered, describe_failure, is_again
 from snake_gym.registry import TASKS, find_task
 from snake_gym.robot.chain import ChainSpec, FloatArray
-from snake_gym.robot.measurement import (
-    Goal,
-    Measurement,
-    mean_angle,
-    turn_back,
-)
+from snake_gym.robot.measurement import Goal, Measurement, mean_angle, turn_back
 
 BOUND = 10.0
 NEAR_M = 2.0
@@ -59,7 +54,7 @@ class Seen(NamedTuple):
     phase: FloatArray | None
     """(W,) [rad] of the gait below the policy; None: there is none."""
     signals: Mapping[str, FloatArray]
-    """Signals of the task and of the controller below the policy, by name."""
+    """Signals of the task, the controller below the policy and an estimator, by name."""
     remaining: FloatArray | None = None
     """(W,) share of the episode's time limit that is left; None: there is no limit."""
     velocity: FloatArray | None = None
@@ -143,8 +138,8 @@ def register_column(
 
     Raises ConfigError for numbers out of their range, and where another function has the name.
     """
-    if name == USUAL or (name in OWN and name in COLUMNS):
-        raise ConfigError(f"the column {name!r} is taken; expected another name than {', '.join((USUAL, *OWN))}")
+    if name == USUAL:
+        raise ConfigError(f"the column {name!r} is taken; expected another name")
     if not 0.0 < bound <= BOUND:
         raise ConfigError(f"the bound of column {name} is {bound:g}; expected in (0, {BOUND:g}]")
 
@@ -200,7 +195,7 @@ class ObservationLayout:
     ``contact_limit_n``: largest force that the links' sensors tell; None: no such sensors. ``n_beams``: B of the head's
     scanner, 0: none; ``max_range_m``: its reach. ``columns`` and ``history``: see ``ObservationConfig``;
     ``task_columns``: what ``standard`` in ``columns`` stands for, after ``STANDARD``. ``controller_signals``: those of
-    the controller below the policy (``ActionDecoder.signal_names``).
+    the controller below the policy, and of an estimator (``ActionDecoder.signal_names``).
 
     ``fields`` are the places in the newest control step, which are the first ``step_size`` entries.
 
@@ -225,8 +220,7 @@ class ObservationLayout:
     ) -> None:
         self.spec, self.n_actions, self.has_phase, self.point = spec, n_actions, has_phase, point
         self.reveal_faults, self.contact_limit_n = reveal_faults, contact_limit_n
-        self.n_beams, self.max_range_m = n_beams, max_range_m
-        self.controller_signals = controller_signals
+        self.n_beams, self.max_range_m, self.controller_signals = n_beams, max_range_m, controller_signals
         self.history = history
         """Number k of control steps that an observation shows."""
         self.fields: dict[str, Field] = {}
@@ -288,10 +282,8 @@ class ObservationLayout:
         phase = np.zeros(n_worlds) if self.has_phase else None
         try:
             COLUMNS[name].values(Seen(self, sample, goal, goal.target_xy_w, still, action, phase, signals))
-        except LookupError:
-            return True
-        except Exception:  # a user's column, which says at the first observation what is wrong
-            return False
+        except Exception as error:  # another kind is told at the first observation
+            return isinstance(error, LookupError)
         return False
 
     def read(self, obs: NDArray[np.float32], name: str) -> FloatArray:
@@ -384,8 +376,7 @@ def phase(seen: Seen) -> FloatArray:
 
 
 @register_column(
-    "heading_error", "1", "sine and cosine of mean link angle minus bearing of the target", 2,
-    mirror=(TURNED, SAME),
+    "heading_error", "1", "sine and cosine of mean link angle minus bearing of the target", 2, mirror=(TURNED, SAME),
 )  # fmt: skip
 def heading_error(seen: Seen) -> FloatArray:
     """The bearing is that from the tracked point (sibilska2022, eq. 34-36)."""
@@ -435,8 +426,7 @@ def joint_reference(seen: Seen) -> FloatArray:
 
 
 @register_column(
-    "pose_valid", "1", "1 while the pose source sees the robot, 0 while its last pose is repeated",
-    mirror=SAME,
+    "pose_valid", "1", "1 while the pose source sees the robot, 0 while its last pose is repeated", mirror=SAME,
 )  # fmt: skip
 def pose_valid(seen: Seen) -> FloatArray:
     return seen.measurement.pose_valid[:, None].astype(np.float64)

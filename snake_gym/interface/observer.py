@@ -65,13 +65,11 @@ class Observer:
 
     def __init__(self, layout: ObservationLayout, n_worlds: int) -> None:
         self.layout = layout
-        self.motion: BodyMotion | None = None
-        if {"body_velocity", "turning_rate"} & layout.fields.keys():
-            self.motion = BodyMotion(layout.spec, n_worlds)
-        self.history: NDArray[np.float32] | None = None
+        moves = {"body_velocity", "turning_rate"} & layout.fields.keys()
+        self.motion = BodyMotion(layout.spec, n_worlds) if moves else None
+        shape = (n_worlds, layout.history, layout.step_size)
+        self.history = np.zeros(shape, np.float32) if layout.history > 1 else None
         """(W, k, step_size) the last control steps, newest first; None: k = 1."""
-        if layout.history > 1:
-            self.history = np.zeros((n_worlds, layout.history, layout.step_size), np.float32)
         self._fresh = np.ones(n_worlds, bool)
 
     def begin(self, measurement: Measurement, rows: Any = slice(None)) -> None:
@@ -118,6 +116,5 @@ class Observer:
         if self.history is not None:
             arrays |= {"observation/history": self.history, "observation/fresh": self._fresh}
         if self.motion is not None:
-            parts = ("velocity", "place", "unseen")
-            arrays |= {f"observation/{name}": getattr(self.motion, name) for name in parts}
+            arrays |= {f"observation/{name}": getattr(self.motion, name) for name in ("velocity", "place", "unseen")}
         return arrays

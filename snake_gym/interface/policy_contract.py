@@ -27,8 +27,6 @@ MAX_TOLERANCE = 1e-4
 ACCURACY = 1e-6
 """Largest distance from the learner's action that needs no larger tolerance."""
 Tolerance = Annotated[float, pydantic.Field(gt=0.0, le=MAX_TOLERANCE)]
-_SEAL = "sha256"
-"""Key of a checksum in earlier files, which is not read."""
 
 
 class WeightsFile(Settings):
@@ -211,14 +209,13 @@ class PolicyContract(Settings):
 
 def format_contract(contract: PolicyContract) -> str:
     """The contract as JSON text."""
-    text = to_json(contract)
     numbers = re.compile(r"\[\s*([-+.\deE]+(?:,\s+[-+.\deE]+)*)\s*\]")
-    return numbers.sub(lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text)
+    return numbers.sub(lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", to_json(contract))
 
 
 def parse_contract(text: str | bytes, where: str) -> PolicyContract:
     """The contract in a JSON text. Raises ConfigError, which begins with ``where``, for anything else."""
     content = read_json(text, where)
     if isinstance(content, dict):
-        content.pop(_SEAL, None)
+        content.pop("sha256", None)  # a checksum in earlier files, which is not read
     return build(PolicyContract, content, where)

@@ -94,12 +94,12 @@ def write_policy(
         )
         normaliser = Normaliser(mean, var, epsilon, clip)
     folder, env_id, observations = Path(path), _env_id(env, core), golden_observations(own)
-    summary = {"algorithm": None, **(training or {})}
     try:
         files = encode_policy(
             own, env_id, described, normaliser, observations,
             None if learner is None else np.asarray(learner(observations.copy()), np.float32),
-            name=folder.resolve().name, training=summary, versions=installed_versions(["numpy", "torch"]),
+            name=folder.resolve().name, training={"algorithm": None, **(training or {})},
+            versions=installed_versions(["numpy", "torch"]),
         )  # fmt: skip
     except (ValueError, FloatingPointError) as error:
         raise ConfigError(f"layers do not make a policy of {own.layout.size} observations: {error}") from None

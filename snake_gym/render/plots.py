@@ -23,7 +23,7 @@ _SHOWN, _SHOWN_S = 4, 10.0
 
 
 class FaultSeries(NamedTuple):
-    """Mean of one quantity of one policy for each number of failed joints."""
+    """Mean of one quantity of one policy for each number of failed joints, or each size of the one fault."""
 
     name: str
     colour: str
@@ -51,16 +51,16 @@ def plot_by_faults(
 ) -> bytes:  # fmt: skip
     """Plot the mean of a quantity with its 95 % interval against the number of failed joints, or another number."""
     figure, (axes,) = _figure(1, (7.2, 4.4))
-    shift = 0.5 / max(len(series), 1)
+    counts = sorted({count for one in series for count in one.faults})
+    shift = 0.25 * min(np.diff(counts), default=1) / max(len(series), 1)  # series do not hide each other
     for index, one in enumerate(series):
-        at = np.asarray(one.faults) + (index - (len(series) - 1) / 2.0) * shift * 0.5
+        at = np.asarray(one.faults) + (index - (len(series) - 1) / 2.0) * shift
         error = np.abs(np.array([one.low, one.high], dtype=np.float64) - np.asarray(one.mean))
         marker = _MARKERS[index % len(_MARKERS)]
         axes.errorbar(
             at, one.mean, error, color=one.colour, marker=marker, label=one.name, lw=1.4, ms=6,
             capsize=3, elinewidth=1.6,
         )  # fmt: skip
-    counts = sorted({count for one in series for count in one.faults})
     axes.set_xticks(counts)
     lowest = (value for one in series for value in (*one.low, *one.mean) if np.isfinite(value))
     axes.set_ylim(min((0.0, *lowest)), None)

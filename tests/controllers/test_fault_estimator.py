@@ -44,13 +44,19 @@ def test_a_shifted_joint_is_found_and_undone(kind: str, name: str) -> None:
     assert not core.decoder_state[name].any()
     play(core, 60)
     shift = core.decoder_state[name]
-    assert (shift[:, JOINT - 1] != 0.0).mean() > 0.7
-    assert (shift != 0.0).sum() < 1.3 * W
+    assert (shift[:, JOINT - 1] != 0.0).mean() > 0.7 and (shift != 0.0).sum() < 1.3 * W
     assert abs(np.median(shift[:, JOINT - 1]) - 0.6) < 0.15
     likely = core.layout.read(core.observe(), "fault_probability").reshape(W, -1, 5)
     np.testing.assert_array_equal(likely[..., 3 + (kind == "offset")] == 1.0, shift != 0.0)
-    error = np.abs(core.measurement.joint_angle - core.robot.joint_angle())[:, JOINT - 1]
-    assert np.median(error) < 0.12
+    assert np.median(np.abs(core.measurement.joint_angle - core.robot.joint_angle())[:, JOINT - 1]) < 0.12
+
+
+def test_a_probability_is_a_half_at_the_alarm_of_the_detector_below() -> None:
+    below = {"kind": "reflex", "controller": {"kind": "fault_aware", "detector": {"alarm": 30.0}}}
+    settings = {"action": {"kind": "residual", "controller": below, "estimator": {"on": True}}}
+    decoder = SnakeCore(build_env("SnakeGym/Waypoints-v0", settings), 1).decoder
+    state = {**decoder.initial_state(1), "fault_locked_ratio": np.full((1, 9), 30.0)}
+    assert (decoder.signals(state)["fault_probability"][..., 0] == 0.5).all()
 
 
 def test_a_healthy_robot_is_left_alone() -> None:

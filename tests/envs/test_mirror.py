@@ -109,8 +109,8 @@ def settings_for(env_id: str, action: dict[str, Any]) -> dict[str, Any]:
     among = env_id in ("SnakeGym/ObstacleField-v0", "SnakeGym/Escape-v0")
     privileged = [name for name in PRIVILEGED if among or name != "true_contact_force"]
     privileged += [f"randomisation/{name}" for name in ("level", *RANDOMISED, "slope_rad_place", "payload_kg_place")]
-    below = ("tail_leads", "suspected_fault")  # of the controller underneath
-    further = [name for name in FURTHER[:-1] if action["kind"] == "residual" or name not in below]
+    lacking = {"fault_probability"} | ({"tail_leads", "suspected_fault"} if action["kind"] != "residual" else set())
+    further = [name for name in FURTHER if name not in lacking]
     settings: dict[str, Any] = {
         "action": action,
         "faults": {"n_min": 2, "n_max": 2, "kinds": ["locked", "weak"], "reveal": True},

@@ -21,7 +21,7 @@ from tests.envs.vector_checker import assert_same
 
 W, J, N = 64, 9, 10
 FREELY = [name for name in FURTHER if name not in ("tail_leads", "suspected_fault", "fault_probability")]
-"""Columns that need no controller below the policy."""
+"""Columns that need neither a controller below the policy nor an estimator."""
 SHORT = {"time_limit_s": 4.0, "n_threads": 1}
 TRUTH = [
     "true_joint_angle", "true_joint_rate", "true_velocity", "true_turning_rate", "position_error", "mean_angle_error",

@@ -284,7 +284,7 @@ class RobotLoop:
         return self.spec.locate(measurement, pose.up_h, pose.z_w)
 
     def _observe(self, measurement: Measurement) -> NDArray[np.float32]:
-        phase = self.decoder.phase(self.state) if self.decoder.has_phase else None
+        phase = self.decoder.phase(self.state)
         remaining = np.array([max(0.0, 1.0 - self.step_count / self.n_steps)])
         goal = self.course.goal()
         signals = {**self.course.signals(), **self.decoder.signals(self.state)}
