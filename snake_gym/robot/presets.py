@@ -28,6 +28,7 @@ RESILIENT_SERVO = replace(
     "(8 N m) bus servos: full torque at 8 degrees of error, position loop at 6 rad/s",
     actuator=ActuatorSpec(kind="position", kp=60.0, kd=10.0, torque_limit_nm=8.0, speed_limit_rad_s=2.0),
     free_joint_damping_nms_rad=0.05,
+    links_touch=True,
     control_dt_s=0.2,
     sim_dt_s=0.01,
 )
@@ -155,6 +156,7 @@ PEGBOARD = replace(
     friction=replace(RESILIENT.friction, rotational_nms_rad=10.0 * 1.0 * 0.07**2 / 3.0),
     contact=ContactSpec(model="rigid", restitution=0.2, friction_ns_m=0.5),
     actuator=ActuatorSpec(kind="torque", kp=60.0, kd=10.0, torque_limit_nm=8.0),
+    links_touch=False,
     control_dt_s=0.1,
 )
 
