@@ -54,7 +54,7 @@ from snake_gym.registry import find_task
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, TRAININGS = ROOT / "configs" / "benchmark", ROOT / "configs" / "train"
 PAGE, ROWS = ROOT / "docs" / "suites.md", ROOT / "docs" / "suites"
-FIRST = ("demo", "resilience", "severe")
+FIRST = ("demo", "resilience", "estimator", "severe")
 """Suites at the top of the page; the others follow by name."""
 CHECKS = ("course", "reflexes")
 """Suites at its end: nearly all reach the best score, so that they only tell when something breaks."""
