@@ -147,15 +147,12 @@ def per_world_parameters(config: Any, per_world: PerWorld | None) -> dict[str, F
 
 
 def make_model(spec: RobotSpec, n_worlds: int, what: str) -> Any:
-    """Return simulated robots as a model for ``what``. Raises ConfigError where the simulation does not load.
-
-    Their links pass through each other: plans that curl would cost six times.
-    """
+    """Return simulated robots as a model for ``what``. Raises ConfigError where the simulation does not load."""
     try:
         from snake_gym.simulation.simulated_robot import SimulatedRobot
     except ImportError as error:
         raise ConfigError(f"{what} needs the simulation, which does not load here: {error}") from None
-    return SimulatedRobot(replace(spec, links_touch=False), n_worlds)
+    return SimulatedRobot(spec, n_worlds)
 
 
 def wrap_phase(phase: FloatArray) -> None:
