@@ -81,7 +81,7 @@ def open_bus(port: BusPort, retries: int = 2) -> Bus:
         raise ConfigError(f"--port: {error}") from None
 
 
-def add_bus(parser: argparse.ArgumentParser, usual: str = "the family's first") -> None:
+def add_bus(parser: argparse.ArgumentParser, usual: str = "the factory's") -> None:
     """Add --port, --baud and --family, for commands that talk to the servos themselves; ``usual``: the default rate."""
     parser.add_argument("--port", required=True, help="serial device")
     parser.add_argument("--baud", type=int, help=f"baud rate of the bus (default: {usual})")
@@ -91,7 +91,7 @@ def add_bus(parser: argparse.ArgumentParser, usual: str = "the family's first") 
 def bus_port(options: argparse.Namespace) -> BusPort:
     """Return port, baud rate and family that the options name. Raises ConfigError."""
     family = find_family(options.family)
-    baud = family.baud_rates[0] if options.baud is None else options.baud
+    baud = family.usual_baud if options.baud is None else options.baud
     choose(str(baud), map(str, family.baud_rates), "--baud")
     return BusPort(options.port, baud, family, _PATIENCE_S)
 
