@@ -12,6 +12,7 @@ addresses, bulk and fast reads.
 from __future__ import annotations
 
 from snake_gym.emulator.servo import EmulatedServo
+from snake_gym.hardware.bus import dynamixel as dynamixel  # known by name
 from snake_gym.hardware.bus.family import family_of_model
 from snake_gym.hardware.bus.protocol import Instruction
 

@@ -228,7 +228,8 @@ def watch_torque(port: EmulatedPort) -> list[tuple[int, bool]]:
 
 def write_calibration(path: Path, servos: Sequence[EmulatedServo]) -> None:
     """The file of straight joints with these servos, as ``calibrate`` would write it."""
-    held = [{name: servo.memory.get(name) for name in (*IDENTITY, *SETUP)} for servo in servos]
+    names = [name for name in (*IDENTITY, *SETUP) if name in servos[0].family.by_name]
+    held = [{name: servo.memory.get(name) for name in names} for servo in servos]
     chain = straight_chain([servo.id for servo in servos], 1.5, servos[0].model.name)
     joints = (replace(joint, held=one) for joint, one in zip(chain.joints, held, strict=True))
     replace(chain, joints=tuple(joints)).save(path)
