@@ -98,7 +98,8 @@ def run(options: argparse.Namespace) -> int:
         world = World(port, spec, EmulatedPose(bus, connection.emulated), pose_port)
         pose = f", true pose on UDP port {pose_port}: --pose udp_json" if pose_port else ""
         print(f"{table(mounting)}\n{spec.name} on {port.port}{pose}")
-        example = f"{PROGRAM} scan --port {shlex.quote(port.port)} --baud {connection.baud}"
+        family = mounting.family.name
+        example = f"{PROGRAM} scan --port {shlex.quote(port.port)} --baud {connection.baud} --family {family}"
         print(f"try: {example}\nlines on standard input are what the world does (help)", flush=True)
         world.live()
     return 0
