@@ -163,13 +163,8 @@ def test_robotis_sdk_sync_write_and_read(robotis: Any) -> None:
     reader = dxl.GroupSyncRead(handler, packets, 126, 21)
     for servo_id in IDS:
         reader.addParam(servo_id)
-
-    def positions() -> list[int]:
-        assert reader.txRxPacket() == dxl.COMM_SUCCESS
-        return [reader.getData(i, 132, 4) for i in IDS]
-
-    goals = [2100 + i for i in IDS]
-    assert until_equal(positions, goals) == goals
+    wanted = [dxl.COMM_SUCCESS, 2101, 2102, 2105]
+    assert until_equal(lambda: [reader.txRxPacket(), *(reader.getData(i, 132, 4) for i in IDS)], wanted) == wanted
     assert [reader.getData(i, 146, 1) for i in IDS] == [25, 25, 25]
 
 

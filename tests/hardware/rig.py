@@ -29,9 +29,8 @@ from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.servo_body import ServoBody
 
 MODEL = "STS3215"
-"""Model of the servos that are made by their IDs: see the fixture ``family``."""
+"""Model of the servos that are made by their IDs, as fast as this one: see the fixture ``family``."""
 FAST = {"XL430-W250": {"baud_rate": 3, "return_delay": 0}}
-"""Registers with which a model is as fast as the STS3215."""
 QUICK = SafetyLimits(ramp_time_s=0.05)
 
 

@@ -104,9 +104,7 @@ def test_a_run_that_is_killed_while_the_port_is_away_is_switched_off_when_it_is_
     port: EmulatedPort, tmp_path: Path
 ) -> None:
     process = start("run", port, tmp_path)
-    wait_until(
-        lambda: all(abs(servo.memory.value("torque_limit") - 0.5) < 1e-3 for servo in port.bus.servos)
-    )  # it is up
+    wait_until(lambda: all(round(one.memory.value("torque_limit"), 2) == 0.5 for one in port.bus.servos))  # it is up
     with ending(process):
         port.unplug()
     assert any(torque_on(port)) and [lock.alive for lock in find_locks(tmp_path / "estop")] == [True]
