@@ -154,10 +154,9 @@ class ServoBus:
             for servo_id, answer in answers.items():
                 if not isinstance(answer, str):
                     found.values[servo_id] = unpack(registers, answer.params)
-                    code = answer.error_or_instruction
-                    found.errors[servo_id] = ServoError.OTHER if code & _ALERT else ServoError(0)
-                    if self.family.protocol == 1:
-                        found.errors[servo_id] = self.family.faults_of(code)
+                    code, is_plain = answer.error_or_instruction, self.family.protocol == 1
+                    alerted = ServoError.OTHER if code & _ALERT else ServoError(0)
+                    found.errors[servo_id] = self.family.faults_of(code) if is_plain else alerted
                     del failures[servo_id]
                     self._misses.pop(servo_id, None)
                 elif answer != NO_TIME:

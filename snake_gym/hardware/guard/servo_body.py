@@ -24,7 +24,7 @@ from collections.abc import Callable
 import numpy as np
 
 from snake_gym.hardware.bus.bus import ADAPTER_S, PORT_GONE, READING_SHARE, WATCHDOG_S, Bus, say_twins, set_back
-from snake_gym.hardware.bus.family import READING, ServoError
+from snake_gym.hardware.bus.family import READING, ServoError, describe_error
 from snake_gym.hardware.bus.transport import SerialTransport
 from snake_gym.hardware.calibration.calibration import Calibration, changes, faults, read_held
 from snake_gym.hardware.guard.body import BodySample, BringUpError, ServoReadings
@@ -138,11 +138,11 @@ class ServoBody:
 
     def cycle(self) -> None:
         """Read all servos once and check the readings; a goal is owed afterwards."""
+        if self._has_watchdog and self.clock.now() - self.torque.fed_s > 0.5 * WATCHDOG_S:
+            self._follows[:] = False  # they may have stopped by themselves
         self.torque.look()
         now = self.clock.now()
         passed_s = now - self._cycle_s if math.isfinite(self._cycle_s) else self.period_s
-        if self._has_watchdog and passed_s > WATCHDOG_S:  # they have stopped by themselves
-            self._follows[:] = False
         self._cycle_s, late = now, now - self.next_cycle_s
         self.next_cycle_s = self.period_s + (now if late > self.period_s else self.next_cycle_s)
         deadline_s = self._reading_ends_s(now)
@@ -281,8 +281,8 @@ class ServoBody:
             if found:
                 self._news.append(news.format(", ".join(map(str, found))))
         complaint = self.bus.cycle_time(ids).too_short(self.period_s, len(ids), self.bus.baud)
-        if self._has_watchdog and self.period_s > 0.5 * WATCHDOG_S:
-            expected = f"expected <= {0.5 * WATCHDOG_S:g}: without a packet these servos stop after {WATCHDOG_S:g} s"
+        if self._has_watchdog and self.period_s > WATCHDOG_S / 3.0:
+            expected = f"expected <= {WATCHDOG_S / 3.0:g}: without a packet these servos stop after {WATCHDOG_S:g} s"
             complaint = f"connection.period_s is {self.period_s:g}; {expected}"
         if complaint is not None:
             raise BringUpError(complaint)
@@ -336,10 +336,13 @@ class ServoBody:
         found = read_held(self.bus, [one.servo_id])[one.servo_id]
         if found is None:
             return None
+        family = self.calibration.family
+        if family.protocol == 2 and (fatal := info.error & family.faults_of(found["unload_condition"])):
+            return [f"{name} says {describe_error(fatal)}, and stays limp until its supply has been off"]
         changed = [] if one.held is None else changes(one.held, found, one.servo_id)
         step_rad = one.direction * self.calibration.rad_per_step
         ends = one.zero_steps + one.low_rad / step_rad, one.zero_steps + one.high_rad / step_rad
-        return [f"{name}: {line}" for line in changed] or faults(found, name, ends, self.calibration.family)
+        return [f"{name}: {line}" for line in changed] or faults(found, name, ends, family)
 
     def _check_reading(self, joints: list[int]) -> None:
         """Raise BringUpError if a servo of ``joints`` (from 0) is silent, beyond a limit, or has a broken encoder, or a
