@@ -133,14 +133,15 @@ class Line:
 
         Args:
             ids: servos in the order in which they answer.
-            n_bytes, longest: length of the block, and how long it may become beyond an overdue answer.
+            n_bytes, longest: length of the block, and how long it may become where it begins.
             deadline_s: end of the waiting [s, on the clock].
             is_retry: True: leave out servos for which little time is left.
             twin_s: time [s] for which more answers are awaited, from servos that share an ID.
         """
         try:
             self._drop_input()
-            length, askable = self._choose_length(ids, n_bytes, longest)
+            length, askable = self._choose_length(ids, n_bytes, longest + address)
+            early = max(0, length - longest)  # near the table's end a longer block begins earlier
             left_s, margin_s = deadline_s - self._clock.now(), 0.5 * self.wait_s
             if not askable:  # an answer of every length is overdue: only time helps
                 self._clock.sleep(min(LEAST_WAIT_S, left_s))
@@ -153,7 +154,11 @@ class Line:
                 return {**left_out}
             # If no time is left for another attempt, all of it goes into waiting for this one.
             is_last = left_s - self.span_s(asked, length) < self.span_s(asked[:1], length) - margin_s
-            return self._ask(asked, address, length, deadline_s, is_last, twin_s) | left_out
+            answers = self._ask(asked, address - early, length, deadline_s, is_last, twin_s)
+            for one, answer in answers.items():
+                if not isinstance(answer, str):
+                    answers[one] = answer._replace(params=answer.params[early:])
+            return answers | left_out
         except PortGone:
             self._lose_port()
             return dict.fromkeys(ids, PORT_GONE)

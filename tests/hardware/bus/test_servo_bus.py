@@ -9,13 +9,13 @@ import pytest
 
 from snake_gym.emulator.bus import EmulatedServo
 from snake_gym.hardware.bus.bus import NO_ANSWER, PORT_GONE, BlockRead
-from snake_gym.hardware.bus.family import ServoError
+from snake_gym.hardware.bus.family import READING, ServoError
 from snake_gym.hardware.bus.protocol import BROADCAST_ID, PROTOCOLS, Instruction, Packet
 from tests.hardware.rig import AdapterFaults, Bench
 
 both = pytest.mark.usefixtures("family")
 ALL = list(range(1, 14))
-BLOCK = ("present_position", "present_current")
+BLOCK = READING
 
 
 def settled(ids: list[int] = ALL, **more: Any) -> Bench:
@@ -171,7 +171,7 @@ def _watch(servo: EmulatedServo, measured: dict[int, set[int]]) -> None:
 @pytest.mark.parametrize(
     ("faults", "n_ticks", "most_missing", "most_wrong"),
     [
-        (AdapterFaults(lost=0.01, corrupted=0.01, seed=3), 150, 1e-3, 1e-3),  # asked again within the period
+        (AdapterFaults(lost=0.01, corrupted=0.01, seed=3), 150, 2e-3, 1e-3),  # asked again within the period
         (AdapterFaults(late=0.05, late_min_s=0.004, late_max_s=0.09, seed=7), 100, 0.02, 0.0),
         (AdapterFaults(lost=0.1, corrupted=0.1, late=0.1, merged=0.1, wrong_id=0.05, seed=5), 50, 0.7, 0.02),
     ],
@@ -215,7 +215,7 @@ def test_a_servo_dies_and_comes_back(missing: str) -> None:
     start_s = rig.now()
     found = rig.driver.read_block(ALL, *BLOCK)
     assert found.failures == {6: NO_ANSWER}
-    assert rig.now() - start_s < 0.003  # the others do not wait for it
+    assert rig.now() - start_s < 0.0045  # the others do not wait for it
     rig.bus.servo(6).dead = False
     drive(rig, 15)
     assert not rig.driver.read_block(ALL, *BLOCK).failures
