@@ -53,10 +53,10 @@ CONTROL_DT_S = 0.04
 POLE_RADIUS_M = 0.2
 CLIMBING_GAINS = (100.01, 1000.0, 2000.0, 5000.0)
 """Gains [N m/rad] of the joints that climb."""
-CLIMBS_M = 0.3
-"""Rise in a period from which a spiral counts as climbing: ours."""
 DAMPING_S = 0.02
 """Their damping over their gain."""
+CLIMBS_M = 0.3
+"""Rise in a period from which a spiral counts as climbing: ours."""
 WIDE_RADIUS_M = 0.3
 """Radius of the spiral that does not touch the pole, from which the robot winds itself up without weight."""
 WINDING_S = 2.0
@@ -66,8 +66,6 @@ GRIP_RADIUS_M = 0.2
 """Radius that servos are commanded to hold on with: beyond what the pole leaves, they press with all their torque."""
 HOLDING = (0.4, 0.6, 0.8, 1.0, 1.2)
 """Frictions at which they are tried."""
-SLIPS_M = 0.05
-"""Way down in ``HOLDING_S`` from which the robot does not hold."""
 HOLDING_S = 2.0
 GROUND_SEEDS = 2
 

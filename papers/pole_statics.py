@@ -61,19 +61,17 @@ def _loads(spec: SpatialSpec, angle: FloatArray) -> tuple[FloatArray, FloatArray
     touched = middle - spec.radius_m * radial
     mass = np.array([spec.link_mass_kg] * spec.n_joints + [spec.head_mass_kg])
     weight = -GRAVITY_M_S2 * mass[:, None] * [0.0, 0.0, 1.0]
-    unit, rows, loads = np.eye(3), [], []
+    rows, loads = [], []
     for j in range(spec.n_joints):  # from the tail; joints' frames come from the head
         axis = joints.rotation[0, spec.n_joints - 1 - j, :, 2]
         behind = (np.arange(spec.n_links) <= j)[:, None]
         arm = joints.origin[0, spec.n_joints - 1 - j]
         rows.append(np.cross(axis, touched - arm) * behind)
         loads.append(float((np.cross(axis, middle - arm) * behind * weight).sum()))
-    for way in unit:
-        rows.append(np.tile(way, (spec.n_links, 1)))
-        loads.append(float((weight @ way).sum()))
-    for way in unit:
-        rows.append(np.cross(way, touched))
-        loads.append(float((np.cross(way, middle) * weight).sum()))
+    for turns in (False, True):
+        for way in np.eye(3):
+            rows.append(np.cross(way, touched) if turns else np.tile(way, (spec.n_links, 1)))
+            loads.append(float((np.cross(way, middle) * weight if turns else weight @ way).sum()))
     return np.array(rows), np.array(loads), radial
 
 

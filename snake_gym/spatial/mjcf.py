@@ -1,12 +1,8 @@
 """Model files of robots for MuJoCo (MJCF), written from their specification.
 
-Spatial robots are free bodies in gravity on a ground. All their contacts have one law, dry friction in elliptic cones
-with the shortest time constant that MuJoCo allows. Its friction opposes the slip that there would be half a time
-constant later; the contacts of a rolling arc accelerate, and the default of 20 ms turns its friction aside.
-
-Planar robots slide in the plane, with the viscous part of their ground friction as two velocity actuators at each
-link's middle. A servo is MuJoCo's position actuator with the robot's gains and torque limit; of a planar robot it has
-no speed limit.
+Spatial robots are free bodies in gravity on a ground. All contacts have one law, dry friction in elliptic cones with
+MuJoCo's shortest time constant: its friction opposes the slip half of that later; by default, 20 ms, it goes astray.
+Planar robots slide in the plane, velocity actuators at their links' middles for viscous ground friction.
 
 Servos of spatial robots have the torque-speed line of a DC motor that planar ones may have (``physics.imperfections``):
 in the direction of motion at most ``limit (1 - |rate| / speed limit)``, against it ``limit``; beyond the speed limit
@@ -53,9 +49,8 @@ def write_mjcf(spec: AnyRobot, ground: GroundSpec | Ground | None = None, shade:
     if shade:
         _shade(root, assets, world)
     if isinstance(spec, SpatialSpec):
-        contact = _add(root, "default")
         law = {"friction": (spec.friction, 0.0, 0.0), "solref": (CONTACT_STEPS * spec.step_s, 1.0)}
-        _add(contact, "geom", condim=3, **law)
+        _add(_add(root, "default"), "geom", condim=3, **law)
         shapes = ground if isinstance(ground, Ground) else make_ground(ground or GroundSpec())
         _lay(shapes, assets, world, shade)
     made: dict[str, Element] = {}
