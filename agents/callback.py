@@ -100,7 +100,7 @@ class RunCallback(BaseCallback):
         self.set_difficulty()
         if _is_due(step, self.logged, config.log_every_steps):
             self._log()
-        if not self.should_stop() and _is_due(step, self.evaluated, config.eval.period(config.total_steps)):
+        if not self.should_stop() and _is_due(step, self.evaluated, config.eval.every_steps or 0):
             self._evaluate()
         self.stopped = self.should_stop()
         if self.stopped or _is_due(step, max(self.saved, 0), config.checkpoint.every_steps):

@@ -30,15 +30,10 @@ MAX_TOTAL_STEPS = 10**12
 class EvaluationConfig(Settings):
     """Evaluation on held-out scenarios during training; the model with the largest mean return is kept as the best."""
 
-    every_steps: Count | None = None
-    """Env steps between two evaluations, of which the first is at step 0; None: 5 % of ``total_steps``; 0: only one at
-    the end."""
+    every_steps: PositiveCount | None = 250_000
+    """Env steps between two evaluations, of which the first is at step 0; None: only one at the end."""
     episodes: Annotated[int, Field(ge=1, le=MAX_WORLDS)] = 128
     """Number of scenarios, played at once, one episode each."""
-
-    def period(self, total_steps: int) -> int:
-        """Return the steps between two evaluations of a run; 0: only one at the end."""
-        return max(total_steps // 20, 1) if self.every_steps is None else self.every_steps
 
 
 class CheckpointConfig(Settings):

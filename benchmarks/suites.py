@@ -65,11 +65,9 @@ LEARNED = load_yaml(Path(__file__).with_name("learned_rows.yaml"))
 """Recipes of trainings, and the recipes of each suite's rows."""
 HEALTHY = " without faults"
 """End of the name of the row that was trained without faults by the recipe of the row before it."""
-FOLDED = "folded_share"
-"""Column of the share of control steps with links that overlap."""
 FEWEST = 10
 """Fewest episodes of any group, such as those with one joint's fault, of a table by such groups."""
-HEADS = ("success", "folded [% of steps]", "energy [J/m]")
+HEADS = ("success", "energy [J/m]")
 AFTER = "after_m_s"
 """Key, in the file of oracles, of their speeds after the last onset [m/s]."""
 
@@ -209,7 +207,7 @@ def train(name: str, n_seeds: int) -> Path:
 
 def measures(score: str) -> list[str]:
     """Return the columns that are kept of each policy."""
-    return list(dict.fromkeys(("progress_m", "is_success", "energy_j", FOLDED, score, *SPEEDS, RECOVERY)))
+    return list(dict.fromkeys(("progress_m", "is_success", "energy_j", score, *SPEEDS, RECOVERY)))
 
 
 def rows_text(about: Mapping[str, Any], results: Sequence[Episodes]) -> str:
@@ -271,8 +269,7 @@ def page() -> str:
         "policies (recipes: benchmarks/learned_rows.yaml). Means over scenarios and training seeds, with 95 % "
         "intervals over both. *Of oracle_now* is the score over that of a planner that knows what has failed, not "
         "what will; its mean and number of scenarios stand in the heading. [Speed after / "
-        "before](comparing.md#recovery) is about the onsets of faults. *Folded* is the share of control steps "
-        "with two links more than 1 cm within each other, where a real robot would jam; `-`: not measured. Leads are "
+        "before](comparing.md#recovery) is about the onsets of faults. Leads are "
         "paired. `python benchmarks/suites.py --train 5` makes this page anew, `--policy NAME=RUNS` adds a policy of "
         "yours. All numbers follow from the rows in docs/suites. Energies are of the power at the end of each step; "
         "counted within the step, as now, those of tuned gaits are up to 4 % larger, of random references 10 %.",
@@ -296,7 +293,6 @@ def section(path: Path) -> str:
     specialists = [name for name in about["policies"] if name.endswith(HEALTHY)]
     found = summarise(results, RESAMPLES, specialists)
     called = {name: f"{name} ({len(of)} seed{'s' * (len(of) > 1)})" for name, of in about["trainings"].items()}
-    folded = {each.name: folded_text(each) for each in results}
     key = score_key(about["score"])
     ranked = sorted(found["policies"].items(), key=lambda item: -(item[1][key] or 0.0))
     seeds = results[0].columns["seed"]
@@ -306,7 +302,7 @@ def section(path: Path) -> str:
     oracles = shares(path, about, results)
     heads = [*HEADS, *(head for head, _ in oracles)]
     lines = [
-        (called.get(name, name), *cells(policy, shown, folded[name]), *(texts[name] for _, texts in oracles))
+        (called.get(name, name), *cells(policy, shown), *(texts[name] for _, texts in oracles))
         for name, policy in ranked
     ]
     parts = [played, table(("policy", score, *heads), lines)]
@@ -385,20 +381,12 @@ def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     return text if of["healthy_tax"] is None else f"{text} Healthy tax: {share_text(of, 'healthy_tax')}."
 
 
-def folded_text(episodes: Episodes) -> str:
-    """Return the share of steps folded [%] of the trainings that are known; ``-``: none is."""
-    known = episodes.plays(FOLDED)
-    known = known[~np.isnan(known)]
-    return f"{100.0 * known.mean():.1f}" if known.size else "-"
-
-
-def cells(policy: Mapping[str, Any], key: str, folded: str) -> Sequence[str]:
-    """Return a policy's score, success, share folded and energy, with their intervals."""
+def cells(policy: Mapping[str, Any], key: str) -> Sequence[str]:
+    """Return a policy's score, success and energy, with their intervals."""
     energy = policy.get("energy_j_per_m")
     return (
         with_interval(policy, key),
         with_interval(policy, "success"),
-        folded,
         "-" if energy is None else f"{energy:.0f}",
     )
 

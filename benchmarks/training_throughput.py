@@ -74,7 +74,7 @@ def training_config() -> TrainConfig:
         config, _ = complete(build(TrainConfig, load_yaml("configs/train/ppo.yaml"), "ppo.yaml"))
     threads = len(os.sched_getaffinity(0))
     return replace(
-        config, eval=EvaluationConfig(every_steps=0), checkpoint=CheckpointConfig(every_steps=0),
+        config, eval=EvaluationConfig(every_steps=None), checkpoint=CheckpointConfig(every_steps=0),
         env={**config.env, "n_threads": threads}, algorithm={**config.algorithm, "mirror": 0.0},
     )  # fmt: skip
 

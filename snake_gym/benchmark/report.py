@@ -194,7 +194,7 @@ def _per_metre(means: FloatArray) -> FloatArray:
 
 
 _AS_KEPT = {
-    "success": "is_success", "energy_j": "energy_j", "targets": "targets_reached", "folded": "folded_share",
+    "success": "is_success", "energy_j": "energy_j", "targets": "targets_reached",
     "cross_track_m": "mean_cross_track_m", "rms_cross_track_m": "rms_cross_track_m",
     "schedule_error_m": "mean_schedule_error_m", "speed_error_m_s": "mean_speed_error_m_s",
     "heading_error_rad": "mean_heading_error_rad",
@@ -254,7 +254,7 @@ _CELLS: dict[str, tuple[str, str]] = {
     "time_to_goal_s": ("goal at\n[s]", ".1f"),
     "contact_share": ("in\ncontact", ".0%"), "contact_force_n": ("contact\n[N]", ".1f"),
     "cross_track_m": ("off path\n[m]", ".3f"), "speed_error_m_s": ("speed off\n[m/s]", ".3f"),
-    "heading_error_rad": ("heading\noff [rad]", ".2f"), "folded": ("folded", ".1%"),
+    "heading_error_rad": ("heading\noff [rad]", ".2f"),
     "energy_j_per_m": ("J/m", ".0f"), **{f"of_{name}": (f"of\n{name}", ".2f") for name in ORACLES},
 }  # fmt: skip
 """Columns of the table: key in the summary -> heading and number format."""

@@ -38,8 +38,6 @@ from snake_gym.tasks.task import EnvConfig, NewEpisodes, Step, Task, begin_episo
 BoolArray = NDArray[np.bool_]
 _KEPT_DIFFICULTIES = 256
 """Largest number of difficulties with settings in memory."""
-_FOLDED_M = 0.01
-"""Overlap of two links [m] beyond which a robot counts as folded."""
 N_STAGGER_GROUPS = 32
 """Groups of worlds in ``spread_ends``, each with its own time limit."""
 
@@ -95,7 +93,7 @@ class SnakeCore:
         self.weights = dict(self.task.weights)
 
         # Where the episodes stand
-        self.seeds, self.step_count, self.folded_steps = (np.zeros(n_worlds, np.int64) for _ in range(3))
+        self.seeds, self.step_count = (np.zeros(n_worlds, np.int64) for _ in range(2))
         self.episode = np.full(n_worlds, -1, np.int64)
         """(W,) number of the episode of its seed, from 0; -1: none has begun."""
         self.step_limit = np.full(n_worlds, self.n_steps, np.int64)
@@ -233,7 +231,7 @@ class SnakeCore:
         difficulty = self._present_difficulty[rows] = self.difficulty[rows]
         for share in sorted(set(difficulty.tolist())):
             self._lay_out(rows[difficulty == share], self._config_at(share))
-        for values in (self.action, self.step_count, self.folded_steps, *self.terms.values()):
+        for values in (self.action, self.step_count, *self.terms.values()):
             values[rows] = 0
         for name, values in self.decoder_state.items():
             values[rows] = self._at_first[f"decoder/{name}"][rows]
@@ -292,7 +290,6 @@ class SnakeCore:
         for name, weight in self.weights.items():
             reward += weight * self.terms[name]
         self.step_count += live
-        self.folded_steps += live & (state.overlap_now_m > _FOLDED_M)
         self.terminated |= live & complete
         self.truncated |= live & (self.step_count >= self.step_limit) & ~complete
         self.live = live & ~(self.terminated | self.truncated)
@@ -371,7 +368,6 @@ class SnakeCore:
             "episode_time_s": state.time_s.copy(),
             "stood_still": state.stood_still.copy(),
             "self_overlap_m": state.self_overlap_m.copy(),
-            "folded_share": self.folded_steps / np.maximum(self.step_count, 1),
             "difficulty": self._present_difficulty.copy(),
         }
         if self.randomisation is not None:
@@ -425,7 +421,7 @@ class SnakeCore:
         robot = self.robot
         arrays = {
             "seeds": self.seeds, "episode": self.episode, "step_count": self.step_count, "step_limit": self.step_limit,
-            "folded_steps": self.folded_steps, "live": self.live, "terminated": self.terminated,
+            "live": self.live, "terminated": self.terminated,
             "truncated": self.truncated, "action": self.action, "reference": self.reference,
             "difficulty": self.difficulty, "present_difficulty": self._present_difficulty,
             **_named("decoder", self.decoder_state), **_named("measurement", self.measurement._asdict()),

@@ -38,9 +38,8 @@ INFO_NOTES = {
     "stood_still": ("1", "solutions of physics steps so far that did not settle, so that the robot stood still"),
     "self_overlap_m": (
         "m",
-        "deepest overlap of two links so far, but for pairs that overlap when straight: the robot is folded",
+        "deepest overlap of two links so far, but for pairs that overlap when straight",
     ),
-    "folded_share": ("1", "share of the control steps so far at whose end two links overlap by more than 1 cm"),
     "difficulty": ("1", "share of what makes an episode hard that this one has, see `difficulty`"),
     "cost": ("1", "sum of the costs of this step, where any is on (`costs`)"),
     **{f"cost/{name}": ("1", f"cost of this step, where it is on: {note}") for name, note in COST_NOTES.items()},

@@ -15,6 +15,7 @@ RESILIENT = RobotSpec(
     link_half_length_m=0.07,
     link_mass_kg=1.0,
     friction=FrictionSpec(tangential_ns_m=1.0, normal_ns_m=10.0),
+    links_touch=False,
     actuator=ActuatorSpec(kind="acceleration", kp=1.0, kd=2.0),
     joint_limit_rad=math.radians(90.0),
     control_dt_s=0.05,
@@ -45,6 +46,7 @@ ROBO_CONDA = RobotSpec(
     link_mass_kg=0.286,
     link_inertia_kgm2=2.383e-4,
     link_radius_m=0.05,
+    links_touch=False,
     friction=FrictionSpec(
         tangential_ns_m=0.14,
         normal_ns_m=(3.75,) * 13 + (0.14,),
@@ -81,6 +83,7 @@ MUSCLE = RobotSpec(
     link_mass_kg=0.09,
     link_inertia_kgm2=0.09 * (0.1**2 + 0.05**2) / 12,
     link_radius_m=0.025,
+    links_touch=False,
     friction=FrictionSpec(0.0, 0.0, tangential_coulomb=0.05, normal_coulomb=0.5, coulomb_axes="coupled"),
     actuator=ActuatorSpec(
         kind="muscle",
@@ -128,6 +131,7 @@ SNAKESYS = RobotSpec(
     link_inertia_kgm2=(2 * (_MODULE_KGM2 + _MODULE_KG * (_MODULE_M / 2) ** 2) + _WHEELS_KG * _MODULE_M**2,) * 14
     + (_HEAD_KGM2 + _WHEELS_KG * (_MODULE_M / 2) ** 2,),
     link_radius_m=0.055,
+    links_touch=False,
     friction=FrictionSpec(0.0, 0.0, tangential_coulomb=0.05, normal_coulomb=0.8, coulomb_axes="independent"),
     actuator=ActuatorSpec(
         kind="position",

@@ -133,7 +133,7 @@ class RobotSpec(ChainSpec):
     """Moment of inertia about the link's centre; None: that of a uniform rod, m l^2 / 3."""
     link_radius_m: Radius | tuple[Radius, ...] = 0.03
     """Radius of the capsule that a link is for obstacles, and for other links."""
-    links_touch: bool = False
+    links_touch: bool = True
     """true: links that are no neighbours stop where they meet; false: they pass through each other."""
     friction: FrictionSpec = field(default_factory=FrictionSpec)
     incline_rad: Annotated[float, Field(gt=-math.pi / 2, lt=math.pi / 2)] = 0.0

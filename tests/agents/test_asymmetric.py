@@ -69,7 +69,9 @@ def lucky_envs(n_worlds: int, mode: AutoresetMode) -> CopyEnv:
 
 
 def test_the_critic_uses_the_truth_and_the_actor_learns(tmp_path: Path) -> None:
-    config = small_config(algorithm=LEARNS, stagger=False, total_steps=20_480, eval={"every_steps": 0, "episodes": 64})
+    config = small_config(
+        algorithm=LEARNS, stagger=False, total_steps=20_480, eval={"every_steps": None, "episodes": 64}
+    )
     training = run_to_end(config, tmp_path / "run", make_env=lucky_envs)
     columns = play_episodes(LearnerPolicy(training.model), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)
     assert columns is not None and columns["return"].mean() > 0.1 * IDLE

@@ -25,7 +25,7 @@ def config_file(tmp_path: Path) -> Path:
     path = tmp_path / "small.yaml"
     settings = {
         "env_file": HOME, "env": {"action": {"kind": "residual", "controller": {"tuned": "cc"}}, "n_threads": 1},
-        "algorithm": PPO, "n_envs": 16, "total_steps": 128, "eval": {"every_steps": 0, "episodes": 4},
+        "algorithm": PPO, "n_envs": 16, "total_steps": 128, "eval": {"every_steps": None, "episodes": 4},
     }  # fmt: skip
     path.write_text(yaml.safe_dump(settings))
     return path

@@ -21,7 +21,7 @@ IDLE = -0.64 * 2 / 3 * 10
 
 
 def test_copying_what_is_seen_is_learned(tmp_path: Path) -> None:
-    config = small_config(algorithm=PPO, stagger=False, total_steps=20_480, eval={"every_steps": 0, "episodes": 64})
+    config = small_config(algorithm=PPO, stagger=False, total_steps=20_480, eval={"every_steps": None, "episodes": 64})
     training = run_to_end(config, tmp_path / "run", make_env=copy_envs)
     columns = play_episodes(LearnerPolicy(training.model), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)
     idle = play_episodes(ZeroResidual(2), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)

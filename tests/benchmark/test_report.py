@@ -35,7 +35,6 @@ def episodes(name: str, kind: EntrantKind = "classical", mean: float = 1.0, n: i
         "last_target_time_s": np.where(progress > 1.0, 20.0, np.inf),
         "is_success": progress > 2.0,
         "energy_j": np.full(n, 50.0),
-        "folded_share": np.where(faults > 2, 0.05, 0.0),
         "episode_time_s": np.full(n, 60.0),
         "return": progress * 10.0,
     }
@@ -180,7 +179,7 @@ def test_the_tables_fit_a_terminal_and_hold_every_policy() -> None:
     text = console.export_text()
     console.file.close()
     assert "…" not in text
-    for name in ("ppo", "sjc", "cc", "cp[g]", "progress [m] (95 %)", "folded", " 1.2% ", "J/m", "episodes"):
+    for name in ("ppo", "sjc", "cc", "cp[g]", "progress [m] (95 %)", "J/m", "episodes"):
         assert name in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
 

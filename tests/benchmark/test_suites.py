@@ -56,7 +56,7 @@ def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
         assert str(again["faults"][0]) == str(recorded[entrant.name].columns["faults"][row])
         for column in set(suites.measures(recorded[entrant.name].score)) - {"recovery_s"}:
             expected = float(recorded[entrant.name].columns[column][row])
-            # Energies were stored before work was counted within a step, and course without what is folded.
+            # Energies were stored before work was counted within a step.
             if column != "energy_j" and np.isfinite(expected):
                 assert float(again[column][0]) == pytest.approx(expected, rel=2e-3, abs=2e-3), (entrant.name, column)
 
@@ -67,14 +67,13 @@ def made(name: str, kind: Any, progress: list[float]) -> Episodes:
     columns = {
         "seed": np.arange(n), "faults": faults, "n_faults": np.array([0, 1, 1, 2])[:n],
         "progress_m": np.array(progress), "is_success": np.array(progress) > 3.0, "energy_j": np.full(n, 10.0),
-        "episode_time_s": np.ones(n), "folded_share": np.full(n, np.nan), "fault_size": np.full(n, np.nan),
+        "episode_time_s": np.ones(n), "fault_size": np.full(n, np.nan),
     }  # fmt: skip
     return Episodes(name, kind, columns, np.zeros(0), np.zeros((0, n), np.float32), "")
 
 
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     results = [made("cc", "classical", [4.0, 2.0, 3.0, 1.0]), made("ppo", "learned", [8.0, 2.5, 3.5, 1.5])]
-    results[0].columns["folded_share"] = np.array([0.0, 0.2, 0.0, 0.0])
     about = {
         "env_id": "A", "scenarios": "0123456789abcdef", "score": "progress_m", "version": "1",
         "policies": {"cc": "classical", "ppo": "learned"}, "trainings": {"ppo": ["seed_0"]},
@@ -83,13 +82,12 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     read_about, read = suites.read_suite(tmp_path / "x.csv")
     assert read_about == about
     for one, other in zip(results, read, strict=True):
-        assert one.name == "cc" or np.isnan(other.columns["folded_share"]).all()
-        told = one.columns.keys() - {"folded_share", "fault_size"}
+        told = one.columns.keys() - {"fault_size"}
         assert all(other.columns[key].tolist() == one.columns[key].tolist() for key in told)
     section = suites.section(tmp_path / "x.csv")
     assert "Lead of ppo over cc: +1.38 [" in section
-    assert "| cc | 2.50 [1.25, 3.50] | 25% [5%, 70%] | 5.0 | 4 |" in section
-    assert "| ppo (1 seed) | 3.88 [" in section and " | - | 3 |" in section, "how it folds is unknown"
+    assert "| cc | 2.50 [1.25, 3.50] | 25% [5%, 70%] | 4 |" in section
+    assert "| ppo (1 seed) | 3.88 [" in section and " | 3 |" in section
     assert "| faults |" not in section, "too few for a table by their number"
     bounds = {"scenarios": about["scenarios"], "scores": {"oracle_now": [12.0, 3.0]}}  # ppo makes 8 and 2.5 there
     (tmp_path / "x_oracles.json").write_text(json.dumps(bounds))

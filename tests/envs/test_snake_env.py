@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.envs import SnakeEnv, make_waypoints
+from snake_gym.envs import SnakeEnv
 from snake_gym.tasks.waypoints import PAPER_TARGETS
-from tests.oracles.link_overlap import deepest_overlaps
 
 WEIGHTS = {"progress": 3.0, "effort": -0.1, "energy": -0.2}
 
@@ -52,25 +51,6 @@ def test_paper_course_terminates_when_complete_and_starts_as_published() -> None
     progress = info["progress_m"]
     _, reward, terminated, _, info = env.step(np.ones(9))
     assert (reward, terminated, info["progress_m"]) == (0.0, True, progress)
-
-
-def test_steps_that_end_with_links_in_each_other_are_counted_as_folded() -> None:
-    env, folded = make_waypoints(2, {"action": {"kind": "joint_reference"}}), np.zeros(2)
-    spec = env.core.spec
-    env.reset(seed=3)
-    for step in range(1, 41):
-        action = np.full((2, 9), 0.3)
-        action[0] = 1.0 if step < 20 else 0.0
-        infos = env.step(action)[-1]
-        angles = env.core.robot.state.link_angle
-        folded += deepest_overlaps(angles, spec.links("link_half_length_m"), spec.links("link_radius_m")) > 0.01
-        assert infos["folded_share"].tolist() == (folded / step).tolist()
-        if step == 25:
-            saved = env.core.get_state()
-    assert 10 < folded[0] < 30 and folded[1] == 0
-    env.core.set_state(saved)
-    assert env.core.infos()["folded_share"][0] > infos["folded_share"][0] > 0.0
-    assert env.reset()[1]["folded_share"].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("name", ["link_angle", "link_rate", "centre_xy", "centre_vel"])

@@ -30,6 +30,7 @@ def uneven_spec(n_links: int, kind: ActuatorKind, dt_s: float = 0.001) -> RobotS
         link_half_length_m=some(0.04, 0.1),
         link_mass_kg=some(0.3, 1.5),
         link_inertia_kgm2=some(0.5e-3, 3e-3),
+        links_touch=False,
         friction=FrictionSpec(some(0.2, 2.0), some(3.0, 12.0), some(0.0, 0.02)),
         actuator=ActuatorSpec(kind, 0.0, 0.0),
         free_joint_damping_nms_rad=FREE_DAMPING,

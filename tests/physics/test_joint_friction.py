@@ -17,7 +17,7 @@ from tests.physics.test_faults import TWO_LINKS
 DRY_NM = 0.03
 INERTIA_KGM2 = 0.02
 """Light link about the joint: 0.01 about its centre and 1 kg at 0.1 m."""
-ONE_JOINT = replace(TWO_LINKS, joint_friction_nm=DRY_NM, control_dt_s=0.01)
+ONE_JOINT = replace(TWO_LINKS, joint_friction_nm=DRY_NM, links_touch=False, control_dt_s=0.01)
 
 
 def one_joint(rate: float, **changes: Any) -> SimulatedRobot:
