@@ -77,6 +77,8 @@ def _name(lock: PortLock) -> str:
 
 def _switch_off(lock: PortLock) -> str:
     """Switch off what a dead process has left on. Return why not every servo confirms it, or an empty text."""
+    if "family" not in lock.servos:
+        return " (joints of your own: guard.own_body)"
     from snake_gym.hardware.bus.bus import BusPort  # only here: it takes time to load
     from snake_gym.hardware.guard.torque_switch import switch_off_port
 

@@ -14,7 +14,6 @@ from snake_gym.hardware.calibration.calibration import load_calibration
 from snake_gym.hardware.commands.options import add_settings, ending_by_signal, read_settings
 from snake_gym.hardware.guard.body import BodySample, BringUpError
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.robot.connection import EMULATED
 from snake_gym.hardware.robot.driving import Driver, LetGo
 from snake_gym.hardware.robot.heading_check import HeadingCheck
 from snake_gym.hardware.robot.key_watch import KeyWatch
@@ -91,8 +90,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
                     driver.look(sample)
 
         body.watch = take
-        where = config.connection.port + (" (emulated)" if config.connection.port in EMULATED else "")
-        print(f"{plan.name} on {loop.spec.name}, {where}", flush=True)
+        print(f"{plan.name} on {loop.spec.name}, {config.connection.place}", flush=True)
         reason, code = INTERRUPTED, 130
         try:
             reason, code = _steps(config, loop, plan.policy, stop, timing, writer, driver)

@@ -26,6 +26,7 @@ from snake_gym.hardware.guard.body import BodySample, BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.guard import receive, send
+from snake_gym.hardware.guard.own_body import OwnBody
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.guard.torque_switch import switch_off_port
 from snake_gym.robot.spec import FloatArray
@@ -337,5 +338,5 @@ class GuardedBus(GuardClient):
         return self._answer[1] if self._answer[0] == self._number else None
 
 
-Body = ServoBody | GuardedBody
-"""Servo chain, in this process or guarded by another one."""
+Body = ServoBody | GuardedBody | OwnBody
+"""Servo chain, in this process or guarded by another one, or joints of the user's own."""

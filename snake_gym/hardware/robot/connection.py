@@ -3,6 +3,7 @@
 ``port`` is a device such as ``/dev/ttyUSB0``, or an emulated robot: ``pty``, servos on a pseudo terminal of this
 machine in real time, under the guard like real ones; ``memory``, servos in this process on a clock that runs as fast as
 the processor allows. An emulated robot is moved by the project's physics, from the shape and place of ``emulated``.
+``body`` names joints of the user's own instead of a port.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import field
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, cast
 
+import numpy as np
 from pydantic import Field
 
 from snake_gym.config import ConfigError, Settings, choose
@@ -25,6 +27,7 @@ from snake_gym.hardware.calibration.calibration import Calibration, load_calibra
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import Body, GuardedBody
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
+from snake_gym.hardware.guard.own_body import OwnBody
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.source import PoseSource
@@ -96,6 +99,10 @@ class ConnectionConfig(Settings):
     port: str = "memory"
     """Serial device, ``pty`` or ``memory``."""
     baud: int = 1_000_000
+    body: str | None = None
+    """Joints of your own in place of a port: ``module:NAME`` of a class of ``guard.own_body.Joints``; None: servos."""
+    body_arguments: dict[str, Any] = field(default_factory=dict)
+    """Arguments of ``body``, made as ``NAME(robot, **body_arguments)``."""
     family: str = "feetech"
     """Servo family: the name of a known one, or ``module:NAME``."""
     calibration: str | None = None
@@ -120,6 +127,11 @@ class ConnectionConfig(Settings):
         if self.heartbeat is not None and self.port == "memory":
             raise ValueError("heartbeat is set, but port is 'memory', which has no supply; expected a device, or pty")
 
+    @property
+    def place(self) -> str:
+        """What is connected, for people."""
+        return self.body or self.port + (" (emulated)" if self.port in EMULATED else "")
+
     def stop(self) -> EmergencyStop:
         """Return the emergency stop that the robot obeys."""
         return EmergencyStop(self.latch)
@@ -137,8 +149,6 @@ class Connected(NamedTuple):
 
 def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> Connected:
     """Open the connection that the settings name. Raises ConfigError for errors that the user can correct."""
-    calibration = _calibration(config, spec).within(spec.joint_limit_rad)
-    limits = limits.of_model(calibration.model)
     if limits.max_lost_joints >= max(spec.n_joints, SafetyLimits.max_lost_joints + 1):
         raise ConfigError(
             f"safety.max_lost_joints is {limits.max_lost_joints}; expected fewer than the {spec.n_joints} joints of "
@@ -147,6 +157,10 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> 
     if config.period_s > spec.control_dt_s:
         expected = f"expected <= {spec.control_dt_s:g}, the control period of {spec.name}"
         raise ConfigError(f"connection.period_s is {config.period_s:g}; {expected}")
+    if config.body is not None:
+        return _connect_own(config, config.body, limits, spec)
+    calibration = _calibration(config, spec).within(spec.joint_limit_rad)
+    limits = limits.of_model(calibration.model)
     speed, stop, device = spec.joints("actuator.speed_limit_rad_s"), config.stop(), config.port
     robot: Any = None
     with contextlib.ExitStack() as opened:
@@ -169,6 +183,19 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> 
             body = GuardedBody(port, calibration, limits, config.period_s, speed, latch, priority, config.heartbeat)
         opened.callback(body.close)
         return Connected(body, pose, robot, opened.pop_all().close)
+    raise AssertionError("the block above returns or raises")  # pragma: no cover
+
+
+def _connect_own(config: ConnectionConfig, name: str, limits: SafetyLimits, spec: ChainSpec) -> Connected:
+    """Make joints of the user's own."""
+    with contextlib.ExitStack() as opened:
+        pose = make_pose(config, spec)
+        opened.callback(pose.close)
+        joints = load_object(name, "connection.body")(spec, **config.body_arguments)
+        reach = np.full(spec.n_joints, spec.joint_limit_rad)
+        body = OwnBody(joints, name, reach, limits, config.period_s, config.stop())
+        opened.callback(body.close)
+        return Connected(body, pose, None, opened.pop_all().close)
     raise AssertionError("the block above returns or raises")  # pragma: no cover
 
 
