@@ -2,9 +2,8 @@
 
 Each control step, the model gets the measured joint angles, rates and pose, the faults that ``FaultDetector`` estimates
 (or that the env reveals), and velocities of the head and the centre of mass: those to which the model came in the last
-step, by the references that were sent. Obstacles, slopes of the real ground and varied parameters are not in it.
-
-The simulation is loaded when the first plan is made; it needs numba.
+step, by the references that were sent. Obstacles, slopes of the real ground and varied parameters are not in it. It is
+loaded when the first plan is made, and needs numba.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ from snake_gym.controllers.speed_hold import pace_of
 from snake_gym.robot.measurement import Goal, Measurement, chain_angles, link_angles, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-_FOLDED_M = 0.005
-"""Overlap of links [m] from which on a plan makes no way."""
+_FOLDED_M = 0.005  # overlap of links from which on a plan makes no way
 _WEAK_STRENGTH = 0.3
 """Share of its torque that the model gives a weak joint."""
 
@@ -70,9 +68,8 @@ class Mpc(Gait):
         self.planner = Planner(config.plan, spec)
         self.detector = FaultDetector(config.detector, spec)
         n_substeps = min(spec.n_substeps, config.substeps)
-        is_coarser = n_substeps < spec.n_substeps
-        model_spec = replace(spec, sim_dt_s=spec.control_dt_s / n_substeps) if is_coarser else spec
-        self._model_spec = replace(model_spec, links_touch=spec.links_touch and config.links_touch)
+        dt_s = spec.control_dt_s / n_substeps if n_substeps < spec.n_substeps else spec.sim_dt_s
+        self._model_spec = replace(spec, sim_dt_s=dt_s, links_touch=spec.links_touch and config.links_touch)
         self._models: dict[int, Any] = {}
 
     def initial_state(self, n_worlds: int) -> ControllerState:

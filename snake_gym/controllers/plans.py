@@ -33,8 +33,7 @@ from snake_gym.controllers.noise import draw_normal
 from snake_gym.controllers.serpenoid import fastest_followed
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-_LEAD_M = 0.02
-_NEAR_M = 0.5
+_LEAD_M, _NEAR_M = 0.02, 0.5
 _WIDEST_TURN_RAD = 0.6
 """Largest offset of a plan that turns the gait round [rad]."""
 _SLOWEST = 0.4

@@ -16,9 +16,9 @@ from a slip of at most ``NEGLIGIBLE_RAD``, as of a badly calibrated joint, to it
 ``alarm`` makes a slip known, and it is undone; known slips then follow the score. A lower gain will do where the new
 slip takes the place of another. A slip that comes down to half of ``LEAST_RAD`` is forgotten.
 
-Friction along the links and how late the poses are, other in each robot, are followed too. Limits: obstacles, and
-slopes of the ground, are not in the model. It looks one control step ahead: the less way a robot makes in it, the later
-slips are found. The simulation is loaded at the first step; it needs numba.
+Friction along the links and how late the poses are, other in each robot, are followed too. Limits: obstacles, slopes
+and links that touch are not in the model. It looks one control step ahead: the less way a robot makes, the later slips
+are found. It is loaded at the first step, and needs numba.
 """
 
 from __future__ import annotations
