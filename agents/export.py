@@ -35,21 +35,25 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, or a policy or checkpoint in it")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the policy file (default: RUN/export)")
     parser.add_argument("--name", help="the policy's name (default: the run's)")
+    parser.add_argument("--estimator", action="store_true", help="with action.estimator on")
     parser.add_argument("--onnx", action="store_true", help="write an ONNX model too")
     add_plugin_option(parser)
     arguments = parser.parse_args(argv)
     load_plugins(arguments.plugin)
     if (note := fallback_note(arguments.run)) is not None:
         print(f"note: {note}", file=sys.stderr)
-    files = export_policy(arguments.run, arguments.out, arguments.onnx, arguments.name)
+    files = export_policy(arguments.run, arguments.out, arguments.onnx, arguments.name, arguments.estimator)
     print(f"wrote {', '.join(path.name for path in files)} into {files[0].parent}")
     return 0
 
 
-def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: str | None = None) -> list[Path]:
+def export_policy(
+    run: Path, out: Path | None = None, onnx: bool = False, name: str | None = None, estimator: bool = False
+) -> list[Path]:
     """Write the policy of ``run`` (folder of a run, or a policy or checkpoint in it); return the files.
 
     ``out``: that folder; None: ``export`` in the run's. ``onnx``: add an ONNX model. ``name``: None: the run's.
+    ``estimator``: switch on ``action.estimator``.
     Raises ConfigError if there is no such policy, a library is missing, or the ONNX model acts otherwise.
     """
     if onnx:
@@ -62,6 +66,10 @@ def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: 
     out = out or run / "export"
     policy = load_policy(source)
     contract = replace(policy.contract, name=name or policy.name)
+    if estimator:
+        action = contract.action.settings
+        action = replace(action, estimator=replace(action.estimator, on=True))
+        contract = replace(contract, action=replace(contract.action, settings=action))
     files = {contract.weights.file: (source.parent / contract.weights.file).read_bytes()}
     if onnx:
         files[ONNX] = _encode_onnx(policy)

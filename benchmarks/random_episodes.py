@@ -17,7 +17,7 @@ from snake_gym.obstacles.fields import FieldConfig, FieldKind, FieldMaker
 from snake_gym.obstacles.grid import FieldBounds, empty_arrays, with_ends, write_world
 from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Shape, features
 from snake_gym.physics.state import ChainParams, ChainState, FloatArray, Obstacles
-from snake_gym.robot.presets import MUSCLE
+from snake_gym.robot.presets import MUSCLE, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorKind, ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.fault_kinds import kinds_of
 from snake_gym.simulation.faults import FaultConfig
@@ -111,7 +111,7 @@ def draw_robot(rng: np.random.Generator, model: ContactModel, dt_s: float) -> Ro
 
 def draw_fault_settings(rng: np.random.Generator, n_joints: int, seconds: float) -> FaultConfig:
     """Random kinds of faults at random times, of up to all joints."""
-    every = kinds_of("joint")
+    every = kinds_of("joint", RESILIENT_SERVO)
     kinds = rng.permutation(every)[: rng.integers(1, len(every) + 1)].tolist()
     share, duration, period = rng.uniform(0.0, 1.0, 4), seconds * rng.uniform(1 / 120, 0.3), rng.uniform(0.02, 2.0)
     most = int(rng.integers(0, n_joints + 1))

@@ -3,7 +3,7 @@
     python benchmarks/suites.py                        all suites; learned policies keep their rows
     python benchmarks/suites.py --train 5              trains and plays five seeds of every recipe: days
     python benchmarks/suites.py --train 1 --only demo  trains what plays in one suite, one seed of each
-    python benchmarks/suites.py --only resilience --policy "mine=runs/mine/seed_*"
+    python benchmarks/suites.py --only resilience --learned --policy "mine=runs/mine/seed_*"
     python benchmarks/suites.py --only demo --oracle oracle_now 64     plays an oracle alone, in the first 64 scenarios
 
 A suite is a file of configs/benchmark; learned_rows.yaml has the recipes. A policy (or a folder of its seeds) plays in
@@ -54,7 +54,7 @@ from snake_gym.registry import find_task
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, TRAININGS = ROOT / "configs" / "benchmark", ROOT / "configs" / "train"
 PAGE, ROWS = ROOT / "docs" / "suites.md", ROOT / "docs" / "suites"
-FIRST = ("demo", "resilience", "severe")
+FIRST = ("demo", "resilience", "estimator", "severe")
 """Suites at the top of the page; the others follow by name."""
 CHECKS = ("course", "reflexes")
 """Suites at its end: nearly all reach the best score, so that they only tell when something breaks."""
@@ -78,6 +78,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="SUITE", help="play this suite (repeatable)")
     parser.add_argument("--policy", action="append", default=[], metavar="NAME=PATH", help="run folder or policy file")
     parser.add_argument("--train", type=int, metavar="SEEDS", help="seeds of each suite's recipes to train first")
+    parser.add_argument("--learned", action="store_true", help="play policies alone; controllers keep their rows")
     parser.add_argument("--oracle", nargs=2, metavar=("NAME", "N"), help="play this alone, in the first N scenarios")
     args = parser.parse_args(argv)
     names = suite_names()
@@ -95,13 +96,15 @@ def main(argv: list[str] | None = None) -> int:
             rows = LEARNED["suites"].get(name, {})
             own |= {row: load_trainings(row, str(train(recipe, args.train))) for row, recipe in rows.items()}
         played |= own.keys()
-        entrants = entrants_of(config, scenarios, own)
+        entrants = entrants_of(config, scenarios, own, args.learned)
+        if not entrants:
+            continue
         print(f"{name}: {', '.join(entrant.name for entrant in entrants)}", file=sys.stderr)
         bound = read_oracles(name, scenarios.hash()).get(AFTER, {}).get(BOUND, [])
         bound_m_s = np.array([*bound, *[None] * (scenarios.episodes - len(bound))], float)
         results = play_all(entrants, scenarios, Console(stderr=True), bound_m_s)
-        kept, labels = kept_rows(ROWS / f"{name}.csv", scenarios, own.keys())
-        results += kept
+        kept, labels = kept_rows(ROWS / f"{name}.csv", scenarios, own.keys(), args.learned)
+        results = sorted(kept + results, key=lambda each: each.kind == "learned")
         about = {
             "env_id": config.env_id, "scenarios": scenarios.hash(), "score": results[0].score,
             "version": snake_gym.__version__, "policies": {each.name: each.kind for each in results},
@@ -135,8 +138,10 @@ def read_oracles(name: str, scenarios: str, folder: Path = ROWS) -> dict[str, An
     return played if played.get("scenarios") == scenarios else {}
 
 
-def kept_rows(path: Path, scenarios: Scenarios, played: Collection[str]) -> tuple[list[Episodes], dict[str, list[str]]]:
-    """Return the learned policies in ``path`` that did not play, and the names of their trainings.
+def kept_rows(
+    path: Path, scenarios: Scenarios, played: Collection[str], controllers: bool
+) -> tuple[list[Episodes], dict[str, list[str]]]:
+    """Return the policies in ``path`` that did not play, ``controllers`` too if asked, and the names of trainings.
 
     Nothing where they played other scenarios.
     """
@@ -145,8 +150,8 @@ def kept_rows(path: Path, scenarios: Scenarios, played: Collection[str]) -> tupl
     about, stored = read_suite(path)
     if about["scenarios"] != scenarios.hash():
         return [], {}
-    kept = [each for each in stored if each.kind == "learned" and each.name not in played]
-    return kept, {each.name: about["trainings"][each.name] for each in kept}
+    kept = [each for each in stored if each.name not in played and (controllers or each.kind == "learned")]
+    return kept, {each.name: about["trainings"][each.name] for each in kept if each.name in about["trainings"]}
 
 
 def suite_names() -> list[str]:
@@ -174,13 +179,20 @@ def load_trainings(name: str, given: str) -> Trainings:
     return {label: load_policy(name, path) for label, path in zip(training_names(paths), paths, strict=True)}
 
 
-def entrants_of(config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[str, Trainings]) -> list[Entrant]:
-    """Return all that play in a suite: joint references uniform over the action space, controllers, policies."""
+def entrants_of(
+    config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[str, Trainings], alone: bool = False
+) -> list[Entrant]:
+    """Return all that play in a suite: joint references uniform over the action space, controllers, policies.
+
+    ``alone``: policies only.
+    """
     own = [
         replace(learned_entrant(name, policy, scenarios), training=i, training_name=label)
         for name, trained in learned.items()
         for i, (label, policy) in enumerate(trained.items())
     ]
+    if alone:
+        return own
     random = Entrant(
         "random", "reference", {"action": {"kind": "joint_reference"}},
         lambda env: NoisePolicy(env, "random", lambda streams, size: 2.0 * streams.uniform(size) - 1.0),
@@ -345,15 +357,19 @@ def shares(path: Path, about: Mapping[str, Any], results: Sequence[Episodes]) ->
 
 def recoveries(ranked: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """Return what each policy regains of its speed after the last onset, as Markdown; nothing where it is unknown."""
-    known = [(name, policy) for name, policy in ranked if "recovery" in policy and name != "random"]
-    counts = [n for n, group in known[0][1]["by_faults"].items() if "recovery" in group] if known else []
+    known = [
+        (name, policy)
+        for name, policy in ranked
+        if name != "random" and policy.get("recovery", {"episodes": 0})["episodes"] >= FEWEST
+    ]
+    counts = [n for n in known[0][1]["by_faults"] if n != "0"] if known else []
     heads = ("policy", "speed after / before", *(f"with {n}" for n in counts), "dip", "80 % of oracle_now [s] (in)")
     lines = []
     for name, policy in known:
         of, by = policy["recovery"], policy["by_faults"]
         time = "never" if of["time_s"] is None else f"{of['time_s']:.1f}"
         time = "-" if of["recovered"] is None else f"{time} ({of['recovered']:.0%})"
-        each = (f"{by[n]['recovery']['speed_share']:.2f}" for n in counts)
+        each = (f"{by[n]['recovery']['speed_share']:.2f}" if "recovery" in by[n] else "-" for n in counts)
         lines.append((name, share_text(of, "speed_share"), *each, share_text(of, "dip"), time))
     return [table(heads, lines)] if lines else []
 

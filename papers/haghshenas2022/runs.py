@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from papers.drives import Drive, Follower, PathGuide, drive, place
-from papers.haghshenas2022.muscle_pair import muscle_force, muscle_length, muscle_lever
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig
 from snake_gym.obstacles.polyline import Path, circle
 from snake_gym.robot.actuator_spec import ActuatorSpec
+from snake_gym.robot.muscle_pair import muscle_force, muscle_length, muscle_lever
 from snake_gym.robot.presets import MUSCLE
 from snake_gym.robot.spec import FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot

@@ -19,7 +19,7 @@ from snake_gym.benchmark.scenarios import BOUND, Entrant, EntrantKind, Scenarios
 from snake_gym.config import digest
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.interface.policy import Policy
-from snake_gym.physics.faults import HEALTHY, OFFSET, SLIPPED, SLOW, WEAK
+from snake_gym.physics.faults import HEALTHY, LEAK_LEFT, OFFSET, SLIPPED, SLOW, WEAK, WEAK_RIGHT
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import name_of_code
 
@@ -173,7 +173,7 @@ def _fault_columns(env: SnakeVectorEnv) -> dict[str, NDArray[Any]]:
         )
         for own in kind
     ]
-    fails, has_size = kind != HEALTHY, np.isin(kind, (WEAK, SLOW, OFFSET, SLIPPED))
+    fails, has_size = kind != HEALTHY, np.isin(kind, (WEAK, SLOW, OFFSET, SLIPPED, *range(LEAK_LEFT, WEAK_RIGHT + 1)))
     size = np.where(np.isin(kind, (OFFSET, SLIPPED)), np.abs(shift), strength).sum(axis=(1, 2), where=has_size)
     is_one = (fails.sum(axis=(1, 2)) == 1) & has_size.any(axis=(1, 2))
     first = onset.min(axis=(1, 2), where=fails, initial=np.inf)

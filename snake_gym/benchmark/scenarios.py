@@ -45,8 +45,6 @@ class Variant(Settings):
 
     controller: str
     """Classical controller: a kind, played with its tuned parameters, or a file."""
-    gaits: tuple[str, ...] = ()
-    """Gait files for a joint without power, by its distance from the middle joint, farthest first."""
     reveal: bool = False
     """Show it which joints are failed."""
     dither_rad: Share = 0.0

@@ -1,18 +1,16 @@
-"""Further rows of a benchmark: a controller with true faults, with gaits for them, or with noise; never a reference."""
+"""Further rows of a benchmark: a controller that is shown the failed joints, or with noise; never a reference."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.benchmark.fault_gaits import FaultGaits
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Variant, classical_entrant, zero_residual
 from snake_gym.config import merge
-from snake_gym.controllers import resolve_controller
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.interface.policy import Policy
 from snake_gym.robot.spec import FloatArray
@@ -47,24 +45,16 @@ def variant_entrant(name: str, variant: Variant, config: BenchmarkConfig) -> Ent
     """Return the entrant of a row."""
     is_file = variant.controller.endswith((".yaml", ".yml"))
     entrant = classical_entrant(f"{name}={variant.controller}" if is_file else variant.controller, config)
-    gaits = [resolve_controller({"file": file}, f"variants.{name}.gaits") for file in variant.gaits]
-    return varied(replace(entrant, name=name, kind="reference"), variant.reveal, variant.dither_rad, gaits)
+    return varied(replace(entrant, name=name, kind="reference"), variant.reveal, variant.dither_rad)
 
 
-def varied(
-    entrant: Entrant, reveal: bool = False, dither_rad: float = 0.0, gaits: Sequence[Mapping[str, Any]] = ()
-) -> Entrant:
-    """Return ``entrant`` with the faults shown to it, with dither on its references, or with further ``gaits``."""
+def varied(entrant: Entrant, reveal: bool = False, dither_rad: float = 0.0) -> Entrant:
+    """Return ``entrant`` with the faults shown to it, or with dither on its references."""
     settings: Mapping[str, Any] = entrant.env_settings
     if reveal:
         settings = merge(settings, {"faults": {"reveal": True}})
     if dither_rad > 0.0:
         settings = merge(settings, {"action": {"scale_rad": WIDEST * dither_rad}})
-
-    def make_policy(env: SnakeVectorEnv) -> Policy:
-        if gaits:
-            env.core.use_controller(FaultGaits([entrant.identity["controller"], *gaits], env.core.robot))
-        return dither(env) if dither_rad > 0.0 else zero_residual(env)
-
-    identity = {**entrant.identity, "reveal": reveal, "dither_rad": dither_rad, "gaits": list(gaits)}
+    identity = {**entrant.identity, "reveal": reveal, "dither_rad": dither_rad}
+    make_policy = dither if dither_rad > 0.0 else zero_residual
     return replace(entrant, env_settings=settings, make_policy=make_policy, identity=identity)

@@ -194,7 +194,7 @@ class Session:
 
     def break_next(self) -> None:
         """Give the selected joint the next kind of fault, those of plugins among them."""
-        kinds, joint = kinds_of("joint"), self.selected
+        kinds, joint = kinds_of("joint", self.core.spec), self.selected
         kind = kinds[self._n_broken[joint] % len(kinds)]
         self._n_broken[joint] += 1
         self.core.set_fault(0, joint + 1, kind)

@@ -33,6 +33,8 @@ from snake_gym.controllers.speed_hold import pace_of
 from snake_gym.robot.measurement import Goal, Measurement, chain_angles, link_angles, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
+_FOLDED_M = 0.005
+"""Overlap of links [m] from which on a plan makes no way."""
 _WEAK_STRENGTH = 0.3
 """Share of its torque that the model gives a weak joint."""
 
@@ -49,6 +51,8 @@ class MpcConfig(GaitConfig):
     """Settings of the search for a plan."""
     substeps: Annotated[int, Field(ge=1, le=10_000)] = 10
     """Most physics steps of the model in a control step."""
+    links_touch: bool = False
+    """Let the model's links stop where they meet, at six times the time; else plans that fold make no way."""
     detector: FaultDetectorConfig = field(default_factory=FaultDetectorConfig)
     """Settings of the detector of failed joints."""
 
@@ -67,7 +71,8 @@ class Mpc(Gait):
         self.detector = FaultDetector(config.detector, spec)
         n_substeps = min(spec.n_substeps, config.substeps)
         is_coarser = n_substeps < spec.n_substeps
-        self._model_spec = replace(spec, sim_dt_s=spec.control_dt_s / n_substeps) if is_coarser else spec
+        model_spec = replace(spec, sim_dt_s=spec.control_dt_s / n_substeps) if is_coarser else spec
+        self._model_spec = replace(model_spec, links_touch=spec.links_touch and config.links_touch)
         self._models: dict[int, Any] = {}
 
     def initial_state(self, n_worlds: int) -> ControllerState:
@@ -130,12 +135,15 @@ class Mpc(Gait):
         target = now + np.repeat(way, n_plans, axis=0)
         worth, pace = Worth(self.planner, plans), np.abs(pace_of(state))
         distance = np.repeat(np.hypot(way[:, 0], way[:, 1]), n_plans)
+        folded = np.zeros(distance.size, bool)
         for step in range(self.planner.n_steps):
             model.step(self.planner.reference(plans, state, step, pace).reshape(-1, self.n_joints))
             now = model.state.head_xy if point == "head" else model.state.centre_xy
             left = target - now
             before, distance = distance, np.hypot(left[:, 0], left[:, 1])
-            worth.add(before - distance, distance <= self.config.plan.radius_m, next_is_hidden=True)
+            folded |= model.state.overlap_now_m > _FOLDED_M
+            reached = (distance <= self.config.plan.radius_m) & ~folded
+            worth.add(np.where(folded, 0.0, before - distance), reached, next_is_hidden=True)
         return worth.total(model.state.link_angle.mean(axis=1), left)
 
     def _begin(

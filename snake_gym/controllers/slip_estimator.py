@@ -85,7 +85,7 @@ class SlipEstimator:
         kd = _STIFF * float(mass.sum()) * length**2 / self._dt_s
         servo = ActuatorSpec(kind="position", kp=_SLOW * kd / self._dt_s, kd=kd, torque_limit_nm=1e9)
         self._model_spec = replace(
-            spec, actuator=servo, joint_stop_rad=math.inf, joint_friction_nm=0.0,
+            spec, actuator=servo, joint_stop_rad=math.inf, joint_friction_nm=0.0, links_touch=False,
             sim_dt_s=self._dt_s / min(spec.n_substeps, _MOST_SUBSTEPS),
         )  # fmt: skip
         self._models: dict[int, Any] = {}

@@ -28,7 +28,7 @@ import numpy as np
 
 from snake_gym.emulator.servo import EmulatedServo as EmulatedServo
 from snake_gym.hardware.bus.clock import Clock, VirtualClock
-from snake_gym.hardware.bus.protocol import BROADCAST_ID, OVERHEAD_BYTES, Instruction, Packet, PacketParser, wire_time_s
+from snake_gym.hardware.bus.protocol import BROADCAST_ID, Instruction, Packet, PacketParser, wire_time_s
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.guard.checks import BoolArray
 from snake_gym.robot.spec import FloatArray
@@ -202,7 +202,8 @@ class EmulatedBus:
         self.unplugged = False
         """True while the host's port is gone."""
         self.n_collisions = 0
-        self._parser = PacketParser()
+        self.protocol = self.servos[0].protocol
+        self._parser = PacketParser(self.protocol)
         self._requests: deque[tuple[float, Packet]] = deque()
         self._to_host: list[tuple[float, bytes]] = []
         """Packets on their way to the host and the times of their ends [s], the next one first."""
@@ -299,20 +300,20 @@ class EmulatedBus:
             if servo.listens(self.baud):
                 listening.setdefault(servo.id, []).append(servo)
         instruction, params = packet.error_or_instruction, packet.params
-        broadcast = packet.id == BROADCAST_ID
+        broadcast, word = packet.id == BROADCAST_ID, self.protocol.word_bytes
+        address, size, rest = self.protocol.split(params)
         if broadcast and instruction == Instruction.SYNC_READ:
-            for servo_id in params[2:]:
+            for servo_id in rest:
                 if servo_id in listening:
-                    at_s = self._answer(listening[servo_id], servo_id, Instruction.READ, params[:2], at_s)
+                    at_s = self._answer(listening[servo_id], servo_id, Instruction.READ, params[: 2 * word], at_s)
                 elif self.missing == "stop":
                     return
                 else:
-                    at_s += wire_time_s(OVERHEAD_BYTES + params[1], self.baud)
+                    at_s += wire_time_s(self.protocol.overhead_bytes + size, self.baud)
         elif broadcast and instruction == Instruction.SYNC_WRITE:
-            address, size = params[:2].ljust(2, b"\0")
-            for start in range(2, len(params) - size, 1 + size):
-                for servo in listening.get(params[start], []):
-                    servo.write(address, params[start + 1 : start + 1 + size])
+            for start in range(0, len(rest) - size, 1 + size):
+                for servo in listening.get(rest[start], []):
+                    servo.write(address, rest[start + 1 : start + 1 + size])
         else:
             for servo_id in listening if broadcast else {packet.id} & set(listening):
                 at_s = self._answer(listening[servo_id], servo_id, instruction, params, at_s, broadcast)

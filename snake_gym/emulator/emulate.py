@@ -66,10 +66,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def mounted_at_random(calibration: Calibration, seed: int) -> Calibration:
-    """Return the same joints with horns put on at random, and some servos the other way round."""
-    rng = np.random.default_rng(seed)
+    """Return the same joints with horns put on at random (within 45 degrees of the middle, for servos that cannot be
+    recentred), and some servos the other way round."""
+    rng, turn = np.random.default_rng(seed), calibration.steps_per_turn
+    low, high = (0, turn) if calibration.family.recentre_code is not None else (3 * turn // 8, 5 * turn // 8)
     joints = tuple(
-        replace(joint, zero_steps=int(rng.integers(0, calibration.steps_per_turn)), direction=int(rng.choice([-1, 1])))
+        replace(joint, zero_steps=int(rng.integers(low, high)), direction=int(rng.choice([-1, 1])))
         for joint in calibration.joints
     )
     return replace(calibration, joints=joints)
@@ -96,7 +98,8 @@ def run(options: argparse.Namespace) -> int:
         world = World(port, spec, EmulatedPose(bus, connection.emulated), pose_port)
         pose = f", true pose on UDP port {pose_port}: --pose udp_json" if pose_port else ""
         print(f"{table(mounting)}\n{spec.name} on {port.port}{pose}")
-        example = f"{PROGRAM} scan --port {shlex.quote(port.port)} --baud {connection.baud}"
+        family = mounting.family.name
+        example = f"{PROGRAM} scan --port {shlex.quote(port.port)} --baud {connection.baud} --family {family}"
         print(f"try: {example}\nlines on standard input are what the world does (help)", flush=True)
         world.live()
     return 0

@@ -8,7 +8,8 @@ import numpy as np
 
 from snake_gym.config import ConfigError
 from snake_gym.emulator.bus import EmulatedBus, ServoPlant, WireFaults
-from snake_gym.emulator.servo import EmulatedServo, Imprecision
+from snake_gym.emulator.servo import Imprecision
+from snake_gym.emulator.x_servo import emulated_servo
 from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.family import OUR_BUS
 from snake_gym.hardware.calibration.calibration import Calibration
@@ -24,7 +25,9 @@ def emulate(config: ConnectionConfig, spec: ChainSpec, calibration: Calibration,
     """Return emulated servos as calibrated, with their robot; ``clock`` None: a virtual one. Raises ConfigError."""
     emulated = config.emulated
     if calibration.family.bus != OUR_BUS:
-        raise ConfigError(f"servos of family {calibration.family.name} cannot be emulated; expected Feetech's packets")
+        raise ConfigError(
+            f"servos of family {calibration.family.name} cannot be emulated; expected one without a bus of its own"
+        )
     if spec.actuator.kind == "position" and not np.isfinite(spec.joints("joint_stop_rad")).all():
         spec = replace(spec, joint_stop_rad=spec.joint_limit_rad + _BEYOND_LIMIT_RAD)  # type: ignore[call-arg]  # all have it
     shape = np.array(emulated.joint_angle_rad) if emulated.joint_angle_rad else None
@@ -43,9 +46,10 @@ def emulate(config: ConnectionConfig, spec: ChainSpec, calibration: Calibration,
     servos = []
     for joint, stop_rad in zip(calibration.joints, spec.joints("joint_stop_rad"), strict=True):
         held = joint.held or {}
-        zero = joint.zero_steps + held.get("homing_offset", 0)
         stored = {**held, "baud_rate": calibration.family.baud_rates.index(config.baud)}
-        servos.append(EmulatedServo(joint.servo_id, calibration.model, zero, joint.direction, stored))
+        servos.append(emulated_servo(joint.servo_id, calibration.model, None, joint.direction, stored))
+        offset = servos[-1].offset_sign * held.get("homing_offset", 0)
+        servos[-1].zero_steps = joint.zero_steps - offset
         servos[-1].stop_rad = float(stop_rad)
         servos[-1].imprecision = Imprecision(*noise, emulated.seed + joint.servo_id)
     faults = WireFaults(lost=emulated.lost, seed=emulated.seed)

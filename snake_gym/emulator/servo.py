@@ -29,7 +29,7 @@ import numpy as np
 
 from snake_gym.hardware.bus.family import Register, ServoFamily, ServoModel, family_of_model
 from snake_gym.hardware.bus.feetech import FEETECH
-from snake_gym.hardware.bus.protocol import MAX_ID, Instruction, build
+from snake_gym.hardware.bus.protocol import PROTOCOLS, Instruction
 
 
 class ServoMemory:
@@ -72,7 +72,7 @@ class ServoMemory:
     def read(self, address: int, n_bytes: int) -> bytes:
         """Return ``n_bytes`` from ``address`` on; 0 where there is nothing."""
         data = bytearray(n_bytes)
-        for one in self._between(address, address + n_bytes):
+        for one in self.between(address, address + n_bytes):
             for at, byte in enumerate(one.encoding.encode(self._counts[one.name]), start=one.address - address):
                 if 0 <= at < n_bytes:
                     data[at] = byte
@@ -80,14 +80,15 @@ class ServoMemory:
 
     def write(self, address: int, data: bytes) -> list[str]:
         """Carry out a write instruction. Return the names of the registers that it touched."""
-        stores, old_id, end = self.get("lock") == 0, self.get("id"), address + len(data)
-        touched = [one for one in self._between(address, end) if one.access == "rw"]
+        stores = "lock" not in self.family.by_name or self.get("lock") == 0
+        old_id, end, max_id = self.get("id"), address + len(data), PROTOCOLS[self.family.protocol].max_id
+        touched = [one for one in self.between(address, end) if one.access == "rw"]
         for one in touched:
             whole = bytearray(one.encoding.encode(self._counts[one.name]))
             for at in range(max(one.address, address), min(one.end, end)):
                 whole[at - one.address] = data[at - address]
             count, (low, high) = one.encoding.decode(bytes(whole)), one.limits
-            self._counts[one.name] = old_id if one.name == "id" and count > MAX_ID else min(max(count, low), high)
+            self._counts[one.name] = old_id if one.name == "id" and count > max_id else min(max(count, low), high)
             if stores and self._lasts(one):
                 self._eeprom[one.name] = self._counts[one.name]
         return [one.name for one in touched]
@@ -98,7 +99,8 @@ class ServoMemory:
             self._counts[one.name] = self._eeprom.get(one.name, self.model.default(one))
         self.set("torque_limit", round(self.counts("torque_limit", self.value("max_torque"))))
 
-    def _between(self, begin: int, end: int) -> list[Register]:
+    def between(self, begin: int, end: int) -> list[Register]:
+        """Return the registers of which the addresses from ``begin`` to before ``end`` hold a part."""
         return [one for one in self.family.registers if one.address < end and begin < one.end]
 
     def _lasts(self, register: Register) -> bool:
@@ -157,11 +159,15 @@ class EmulatedServo:
         settings: registers that differ from the model's defaults, by name.
     """
 
+    offset_sign = -1
+    """Sign with which ``homing_offset`` enters the present position."""
+
     def __init__(
         self, servo_id: int, model: str = "STS3215", zero_steps: int | None = None, direction: int = 1,
         settings: dict[str, int] | None = None,
     ) -> None:  # fmt: skip
         self.family, self.model = family_of_model(model)
+        self.protocol = PROTOCOLS[self.family.protocol]
         self.memory = ServoMemory(self.family, self.model, servo_id, settings)
         self.zero_steps = self.family.middle if zero_steps is None else zero_steps
         self.direction = direction
@@ -226,10 +232,10 @@ class EmulatedServo:
             return None
         else:
             return None
-        return build(own_id, self.error(), data) if answers else None
+        return self.protocol.status(own_id, self.error(), data) if answers else None
 
-    def write(self, address: int, data: bytes) -> None:
-        """Carry out a write or a sync write."""
+    def write(self, address: int, data: bytes) -> int:
+        """Carry out a write or a sync write. Return why it failed, by the protocol's number; 0: it did not."""
         memory = self.memory
         was, at = memory.get("torque_enable"), self.family.register("torque_enable").address - address
         if 0 <= at < len(data) and data[at] not in (0, 1, _BRAKE, self.family.recentre_code):
@@ -245,10 +251,11 @@ class EmulatedServo:
             memory.set("torque_enable", 1)  # on the real servos a goal switches torque on
             if (self._goal() - self.present()) * self._overload_sign < 0.0:
                 self._overload_s, self._overload_sign = 0.0, 0.0
+        return 0
 
     def present(self) -> int:
         """Return the present position [steps]."""
-        return (self._actual - self.memory.get("homing_offset")) % self.family.steps_per_turn
+        return (self._actual + self.offset_sign * self.memory.get("homing_offset")) % self.family.steps_per_turn
 
     def error(self) -> int:
         """Return the status register: present faults."""

@@ -87,6 +87,8 @@ class SnakeCore:
         self.costs = Costs(config.costs, self.robot) if config.costs.names else None
         """Costs, apart from the reward; None: none are on."""
         self.decoder = ActionDecoder(config.action, self.spec, self.task.commands_speed)
+        if config.action.kind == "pressure":
+            self.robot.take_pressures()
         self.layout = make_layout(config, self.task, self.sensors, self.decoder)
         self.observer = Observer(self.layout, n_worlds)
         self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", self.task.stream, "faults")}
@@ -273,6 +275,8 @@ class SnakeCore:
         # 1. From the action to joint references
         self.action = check_action(action, (self.n_worlds, self.decoder.size))
         self.reference = self.decoder.decode(self.action, self.measurement, self.goal, self.decoder_state)
+        if (pressure := self.decoder.pressures(self.action)) is not None:
+            self.robot.state.pressure_command[live] = pressure[live]
         # 2. Physics
         if self.randomisation is not None:
             self.randomisation.before_step()

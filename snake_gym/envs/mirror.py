@@ -47,6 +47,9 @@ def check_sides(config: EnvConfig, incline_rad: float = 0.0, direction_rad: floa
                 given = list(spread) if spread[0] != spread[1] else spread[0]
                 expected = f"0, [-x, x], or {path}.kinds, drawn to either side"
                 raise _one_sided(f"{path}.events[{i}].{name} is {show(given)}", expected)
+    for kind in config.faults.present_kinds:
+        if kind.endswith(("_left", "_right")):
+            raise _one_sided(f"faults has {kind}", "kinds that fail both muscles")
     for name in _BIASES:
         drawn = getattr(config.randomisation, name)
         if drawn is not None and drawn.low != -drawn.high:

@@ -23,14 +23,14 @@ from snake_gym.controllers.fault_estimator import FAULT_PROBABILITY
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.interface.actions import CONTROLLER_SIGNALS, describe_action
-from snake_gym.interface.observations import FURTHER, JOINT_SIGN, USUAL, Field, ObservationLayout
+from snake_gym.interface.observations import FURTHER, JOINT_SIGN, OF_MUSCLES, USUAL, Field, ObservationLayout
 from snake_gym.registry import TASKS, find_task
 from snake_gym.tasks.costs import COST_NOTES
 from snake_gym.tasks.privileged import PRIVILEGED
 from snake_gym.tasks.task import EnvConfig
 
 INFO_NOTES = {
-    "energy_j": ("J", "positive work of the actuators so far"),
+    "energy_j": ("J", "positive work of the actuators so far, of muscles that of the supply's air"),
     "speed_m_s": ("m/s", "speed of the centre of mass now"),
     "n_failed_joints": ("1", "joints that are failed now"),
     "n_faults": ("1", "joints that fail in this episode"),
@@ -245,6 +245,13 @@ def write_page() -> str:
     ]  # fmt: skip
     for kind, core in cores.items():
         parts += [f"### `action.kind: {kind}`", action_table(core)]
+    settings = {"robot": "muscle", "action": {"kind": "pressure"}, "observation": {"columns": OF_MUSCLES}}
+    core = SnakeCore(build(first, settings), 1)
+    parts += [
+        "### `action.kind: pressure` (robot `muscle`)", action_table(core),
+        "Columns of robots with [muscles](physics.md#muscles), where they are named:",
+        observation_table(core.layout.fields),
+    ]  # fmt: skip
     parts += [
         "## Info", "Single env: numbers. Vector env: arrays (W,), present at every step, all of one episode in each "
         "world. With\nautoreset mode SAME_STEP, the step that ends an episode returns the infos of the new episode's "

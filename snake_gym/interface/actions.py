@@ -9,6 +9,9 @@ Kinds of action, all in [-1, 1]:
 * ``gait``: amplitude, frequency, phase shift and offset of a serpenoid wave (Hirose; sibilska2022, eq. 33). Its phase
   runs on continuously, so that changing the gait does not jump in phase. With a controller that has actions of its own
   (``gait_actions``), such as the five gaits of spatial robots, it is those.
+* ``pressure``: for robots with muscles, the pressures of each joint's left and right muscle, from 0 to the supply's; no
+  loop follows joint references then. ``residual`` has such actions too, with ``pressure_range``: they are added to the
+  pressures with which joints follow their references.
 
 With ``estimator.on``, an estimator of what broke stands between the robot and all of this: measurements pass
 ``perceive`` and references ``to_servos``, so that policy and controller see joints where they stand.
@@ -23,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from snake_gym.config import ConfigError
-from snake_gym.config.settings import NonNegative, Positive, Settings
+from snake_gym.config.settings import NonNegative, Positive, Settings, Share
 from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import CONTROLLERS, Controller, ControllerState, check_mirror
 from snake_gym.controllers.fault_estimator import EstimatorConfig, FaultEstimator
@@ -34,7 +37,7 @@ from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
 
-ActionKind = Literal["joint_reference", "residual", "gait"]
+ActionKind = Literal["joint_reference", "residual", "gait", "pressure"]
 CONTROLLER_SIGNALS = ("reverse", "fault_kind", "mode")
 """State of a controller underneath that policies may see, if it has it: 1 where the tail leads (W,), the codes of the
 faults that it suspects (W, J), and the number of its mode (W,)."""
@@ -45,7 +48,8 @@ class ActionConfig(Settings):
 
     kind: ActionKind = "joint_reference"
     """joint_reference: actions are joint references, 1 is ``joint_limit_rad``; residual: they are added to what a
-    controller commands; gait: they are amplitude, frequency, phase shift and offset of a wave."""
+    controller commands; gait: they are amplitude, frequency, phase shift and offset of a wave; pressure: they are
+    pressures of muscles, left and right of each joint, -1 is none, 1 the supply's."""
     controller: dict[str, Any] = field(default_factory=lambda: {"kind": "sjc"})
     """Base of ``residual``: {kind: a controller of ``snake_gym.controllers``, and that controller's settings}, or
     {tuned: a controller}, with the settings that were tuned for the robot. With ``gait``, multimodal has actions of its
@@ -55,6 +59,9 @@ class ActionConfig(Settings):
     pace_range: NonNegative = 0.0
     """`residual`: change of the gait's pace, as a share of it, for a further action of 1, the last one; above 1 the
     gait can run backwards. 0: there is no such action."""
+    pressure_range: Share = 0.0
+    """`residual` of a robot with muscles: change of a muscle's pressure, as a share of the supply's, for two further
+    actions of 1 for each joint, before that of the pace. 0: there are no such actions."""
     amplitude_max_rad: Positive = math.pi / 3.0
     """``gait``: amplitude for an action of 1; -1 gives 0."""
     frequency_max_rad_s: Positive = 8.0
@@ -69,8 +76,9 @@ class ActionConfig(Settings):
     def check(self) -> None:
         if self.kind != "residual":
             check_unused(self.controller, "action.controller")
-            if self.pace_range > 0.0:
-                raise ValueError(f"pace_range is {self.pace_range:g} with kind {self.kind}; expected 0, or residual")
+            for name in ("pace_range", "pressure_range"):
+                if (given := getattr(self, name)) > 0.0:
+                    raise ValueError(f"{name} is {given:g} with kind {self.kind}; expected 0, or residual")
 
 
 class ActionDecoder:
@@ -90,15 +98,22 @@ class ActionDecoder:
             raise ConfigError(f"env.action.controller is {kind} with kind gait; expected {default} for {spec.name}")
         self.own_actions = getattr(self.controller, "gait_actions", ()) if config.kind == "gait" else ()
         """Names of the actions of a controller that has its own; none: the actions are ours."""
-        self.has_phase = config.kind != "joint_reference"
+        self.has_phase = config.kind in ("residual", "gait")
         """Whether a gait clock runs below the policy (and belongs into its observation)."""
         self.speed_hold: SpeedHold | None = None
         if holds_speed and self.controller is not None:
             settings = getattr(self.controller, "config", None)
             self.speed_hold = SpeedHold(spec, getattr(settings, "tracked_point", "centre"))
         self.has_pace = config.kind == "residual" and config.pace_range > 0.0
+        self.n_pressures = 2 * spec.n_joints if config.kind == "pressure" or config.pressure_range > 0.0 else 0
+        if self.n_pressures and spec.actuator.kind != "muscle":
+            what = "kind is 'pressure'" if config.kind == "pressure" else f"pressure_range is {config.pressure_range:g}"
+            raise ConfigError(f"env.action.{what}, but {spec.name} has no muscles; expected a robot that has")
         self.estimator = FaultEstimator(config.estimator, spec, self.controller) if config.estimator.on else None
-        self.size = (len(self.own_actions) or 4) if config.kind == "gait" else spec.n_joints + self.has_pace
+        n_references = 0 if config.kind == "pressure" else spec.n_joints
+        self.size = n_references + self.n_pressures + self.has_pace
+        if config.kind == "gait":
+            self.size = len(self.own_actions) or 4
         self.signal_names = tuple(self.signals(self.initial_state(1)))
         """Names of ``signals``."""
 
@@ -110,6 +125,8 @@ class ActionDecoder:
         signs: tuple[int, ...] = (TURNED,) * self.spec.n_joints + (SAME,) * self.has_pace
         if self.own_actions:
             raise ConfigError("env.action.kind is 'gait' with a controller's own actions, which have no mirror image")
+        if self.n_pressures:
+            raise ConfigError("env.action has pressures of muscles, of which no mirror image is known")
         if self.config.kind == "gait":
             signs = (SAME, SAME, SAME, TURNED)
         if self.controller is not None:
@@ -145,6 +162,8 @@ class ActionDecoder:
     def decode(self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState) -> FloatArray:
         """Joint references (W, J) [rad] for the next control step; advances ``state`` in place."""
         limit, config = self.spec.joint_limit_rad, self.config
+        if config.kind == "pressure":
+            return measurement.joint_angle.copy()  # there is no reference: nothing is off it
         if self.controller is None:
             return np.clip(self._wave(action, state), -limit, limit) if config.kind == "gait" else action * limit
         if self.speed_hold is not None:
@@ -159,6 +178,14 @@ class ActionDecoder:
         if hasattr(self.controller, "command_given"):
             self.controller.command_given(reference, state)
         return reference
+
+    def pressures(self, action: FloatArray) -> FloatArray | None:
+        """Return the pressures (W, J, 2) [Pa] that the action commands the left and right muscles; None: none."""
+        if not self.n_pressures:
+            return None
+        most, first = self.spec.actuator.muscle.max_pressure_pa, self.size - self.n_pressures - self.has_pace
+        own = action[:, first : first + self.n_pressures].reshape(len(action), -1, 2)
+        return most * (0.5 * (own + 1.0) if self.config.kind == "pressure" else self.config.pressure_range * own)
 
     def _command(self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState) -> FloatArray:
         """Return what the controller commands at the pace that the action asks for; a held speed's pace stays."""
@@ -196,6 +223,11 @@ def describe_action(decoder: ActionDecoder) -> list[dict[str, str]]:
     else:
         is_residual = config.kind == "residual"
         what, most = ("residual", config.scale_rad) if is_residual else ("reference", decoder.spec.joint_limit_rad)
-        rows = [(f"joint {i + 1} {what}", -most, most, "rad") for i in range(decoder.spec.n_joints)]
+        names = [f"joint {i + 1}" for i in range(decoder.spec.n_joints)]
+        rows = [] if config.kind == "pressure" else [(f"{name} {what}", -most, most, "rad") for name in names]
+        if decoder.n_pressures:
+            most = decoder.spec.actuator.muscle.max_pressure_pa * (config.pressure_range or 1.0)
+            least, what = (-most, "residual pressure") if is_residual else (0.0, "pressure")
+            rows += [(f"{name} {side} {what}", least, most, "Pa") for name in names for side in ("left", "right")]
         rows += [("pace", 1.0 - config.pace_range, 1.0 + config.pace_range, "1")] if decoder.has_pace else []
     return [{"name": name, "low": f"{low:.3g}", "high": f"{high:.3g}", "unit": unit} for name, low, high, unit in rows]

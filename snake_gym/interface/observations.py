@@ -26,6 +26,7 @@ from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED
 from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
 from snake_gym.plugins import check_numbers, choose_registered, describe_failure, is_again
 from snake_gym.registry import TASKS, find_task
+from snake_gym.robot import muscle_pair
 from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.robot.measurement import Goal, Measurement, mean_angle, turn_back
 
@@ -98,7 +99,9 @@ FURTHER = (
     "fault_probability",
 )  # fmt: skip
 """Columns that it has where they are named."""
-OWN = (*STANDARD, *FURTHER)
+OF_MUSCLES = ("muscle_length", "muscle_tension", "muscle_pressure")
+"""Those of robots with muscles, likewise."""
+OWN = (*STANDARD, *FURTHER, *OF_MUSCLES)
 USUAL = "standard"
 """Name that stands for ``STANDARD`` and the task's columns in ``observation.columns``."""
 
@@ -481,3 +484,35 @@ def suspected_fault(seen: Seen) -> FloatArray:
 def fault_probability(seen: Seen) -> FloatArray:
     likely = seen.signals["fault_probability"]
     return likely.reshape(likely.shape[0], -1)
+
+
+def n_muscles(layout: ObservationLayout) -> int:
+    """Return the number of muscles of a layout's robot, two at each joint."""
+    return 2 * layout.spec.n_joints if layout.spec.actuator.kind == "muscle" else 0
+
+
+@register_column(
+    "muscle_length", "m", "length of each muscle beyond that at rest, left and right of each joint, by its measured "
+    "angle", n_muscles, lambda layout: 5.0 / layout.spec.actuator.muscle.rest_length_m, needs="a robot with muscles",
+)  # fmt: skip
+def muscle_length(seen: Seen) -> FloatArray:
+    muscle, angle = seen.layout.spec.actuator.muscle, seen.measurement.joint_angle
+    return (muscle_pair.muscle_length(muscle, angle) - muscle.rest_length_m).reshape(angle.shape[0], -1)
+
+
+@register_column(
+    "muscle_tension", "N", "measured force of each muscle, left and right of each joint", n_muscles,
+    lambda layout: 1.0 / layout.spec.actuator.muscle.most_tension_n, needs="a robot with muscles",
+)  # fmt: skip
+def muscle_tension(seen: Seen) -> FloatArray:
+    tension = seen.measurement.muscle_tension
+    return np.zeros(1) if tension is None else tension.reshape(tension.shape[0], -1)
+
+
+@register_column(
+    "muscle_pressure", "Pa", "measured pressure of each muscle, left and right of each joint", n_muscles,
+    lambda layout: 1.0 / layout.spec.actuator.muscle.max_pressure_pa, needs="a robot with muscles",
+)  # fmt: skip
+def muscle_pressure(seen: Seen) -> FloatArray:
+    pressure = seen.measurement.muscle_pressure
+    return np.zeros(1) if pressure is None else pressure.reshape(pressure.shape[0], -1)

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from snake_gym.physics.state import FaultState, FloatArray
 
 HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET, DEAD, BIASED, NOISY, SLIPPED = range(10)
-"""Codes of faults: of joints, and DEAD, BIASED and NOISY of encoders. ``simulation.fault_kinds`` adds larger ones."""
+BURST_LEFT, BURST_RIGHT, LEAK_LEFT, LEAK_RIGHT, WEAK_LEFT, WEAK_RIGHT = range(10, 16)
+"""Codes of faults: of joints, and DEAD, BIASED and NOISY of encoders; then those of single muscles.
+``simulation.fault_kinds`` adds larger ones."""
 SLACK_S = 1e-7
 """Rounding [s] of summed steps by which a time may be missed and still counts as reached."""
 _HASH, _32_BITS = 0x45D9F3B, 0xFFFFFFFF

@@ -319,11 +319,12 @@ def finish_stage(s, n, stage, dt, counts, touches, laws):  # type: ignore[no-unt
     store(s, world + STOOD_STILL, load(s, world + STOOD_STILL) + load(s, world + JAMMED))
     if touching:
         settle_contacts(s, n, counts)
-    count_work(s, n, dt, length_of(stage, dt))
     if laws.servo_faults:
         note_torques(s, n)
     if laws.kind == MUSCLE:
-        move_muscles(s, n, laws.muscle, stage == SECOND)
+        move_muscles(s, n, laws.muscle, stage == SECOND, length_of(stage, dt))
+    else:
+        count_work(s, n, dt, length_of(stage, dt))
     if laws.imperfect:
         move_servos(s, n, stage == SECOND)
     move_links(s, n, stage)

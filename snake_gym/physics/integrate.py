@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snake_gym.physics.actuators import engage_joints
+from snake_gym.physics.actuators import MUSCLE, engage_joints
 from snake_gym.physics.broad_phase import forget_contacts, look_around
 from snake_gym.physics.chain import locate_head, place_links
 from snake_gym.compilation import cached_njit
@@ -17,7 +17,7 @@ from snake_gym.physics.contact_law import FAR
 from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches
 from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, note_events, solve_stage
 from snake_gym.physics.lanes import CURL_STRIDE, LONGEST_STRIDE, OMEGA, PACE, RECORD, SLOTS, VX, VY, scratch_rows
-from snake_gym.physics.muscles import MuscleParams
+from snake_gym.physics.muscles import MuscleParams, engage_muscles
 from snake_gym.physics.simd import VECTOR_BYTES, kernel, n_lanes, store, take_ticket
 from snake_gym.physics.state import ContactParams
 from snake_gym.physics.step_parts import fastest_point, take_stage
@@ -71,6 +71,8 @@ def step_block(  # type: ignore[no-untyped-def]
     for step in range(n_substeps):
         if step >= event:
             engage_joints(s, n, laws.kind, step, dt, n_slots)
+            if laws.kind == MUSCLE:
+                engage_muscles(s, n, step, n_slots)
             note_events(s, n, step, n_slots)
             event = renew_faults(s, n, ids, count, n_slots, step, dt, state, faults)
         if laws.late and step >= arrival:

@@ -69,6 +69,8 @@ _MOST_FIELDS = 256
     # muscles: pressures, those one step before, torque per pressure, share of the valves' speed; the law without the
     # loop, the torque that the loop requests at rel = 0, the share of it that the supply's pressure can meet
     P_LEFT, P_RIGHT, P_LEFT_P, P_RIGHT_P, G_LEFT, G_RIGHT, SLOWED, PASSIVE_K, PASSIVE_T0, REQUEST_T0, SHARE_MET,
+    # of each muscle: volume, pressure that a command adds, shares of pressure and tension that its faults leave
+    V_LEFT, V_RIGHT, ADD_LEFT, ADD_RIGHT, KEPT_LEFT, KEPT_RIGHT, PULL_LEFT, PULL_RIGHT,
     *_REST,
 ) = range(_MOST_FIELDS)
 RECORD = _MOST_FIELDS - len(_REST)

@@ -29,7 +29,7 @@ class ChainState(NamedTuple):
     time_s: FloatArray
     """Time since the world's reset (W,) [s]."""
     work_j: FloatArray
-    """Positive work of the actuators since the world's reset (W,) [J]."""
+    """Positive work of the actuators since the world's reset (W,) [J]; of muscles that of their air (``muscles``)."""
     joint_torque: FloatArray
     """Joint torques in the last sub-step (W, J) [N m]."""
     head_xy: FloatArray
@@ -48,6 +48,8 @@ class ChainState(NamedTuple):
     """Lead of the motor's side of the gears over the joint (W, J) [rad], at most half the backlash in size."""
     muscle_pressure: FloatArray
     """Gauge pressures of the left and right muscle (W, J, 2) [Pa]; (W, 0, 2) without muscles."""
+    pressure_command: FloatArray
+    """Pressures that their valves are commanded in addition to what the pair's loop asks, likewise [Pa]."""
     self_overlap_m: FloatArray
     """Deepest overlap of two links since the reset, at the ends of calls (W,) [m]; ``touch`` leaves out some pairs."""
     overlap_now_m: FloatArray
@@ -187,14 +189,14 @@ class FaultState(NamedTuple):
     (see ``faults``). A joint with two faults has the second in another FaultState."""
 
     kind: IntArray
-    """Codes of the faults (W, J): HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET or SLIPPED (see physics.faults)."""
+    """Codes of the faults (W, J), HEALTHY where there is none (see physics.faults)."""
     onset_s: FloatArray
     """Begin of the fault (W, J) [s]."""
     end_s: FloatArray
     """End of the fault (W, J) [s]; inf: it never ends."""
     strength: FloatArray
-    """Share, in (0, 1], that is left of a WEAK joint's torque or a SLOW joint's speed limit (W, J); of a registered
-    kind what it says."""
+    """Share, in (0, 1], that is left of a WEAK joint's torque, a SLOW joint's speed limit, a weak muscle's tension or a
+    leaking one's pressure (W, J); of a registered kind what it says."""
     offset_rad: FloatArray
     """Shift of an OFFSET joint's reference, or angle by which a SLIPPED joint's horn slips (W, J) [rad]."""
     period_s: FloatArray
@@ -228,6 +230,7 @@ def zero_state(n_worlds: int, n_links: int, n_muscle_pairs: int = 0) -> ChainSta
         supply=np.ones(n_worlds),
         lash_rad=np.zeros(per_joint),
         muscle_pressure=np.zeros((n_worlds, n_muscle_pairs, 2)),
+        pressure_command=np.zeros((n_worlds, n_muscle_pairs, 2)),
         self_overlap_m=np.zeros(n_worlds),
         overlap_now_m=np.zeros(n_worlds),
         slip_rad=np.zeros(per_joint),

@@ -9,11 +9,12 @@ import numpy as np
 from snake_gym.physics.faults import HEALTHY, hash_number
 from snake_gym.physics.imperfections import UNKNOWN
 from snake_gym.physics.lanes import (
-    AGE, AHEAD, ARM, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R,
-    D_T, FACING, FAULT, FAULT_SLOTS, FF, FLANK, FORCE_X, FORCE_Y, FROM_TURNS, FROM_X, FROM_Y, F_KIND, F_LATE, F_OFF,
-    F_OFFSET, F_ON, F_STRENGTH, GX, GY, H, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MEAN_RATE, MEAN_TORQUE,
-    MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, SHIFT, SLIP, SLIP_RATE,
-    SQUARE, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK,
+    ADD_LEFT, ADD_RIGHT, AGE, AHEAD, ARM, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T,
+    DEAD, DEPTH, D_J, D_N, D_R, D_T, FACING, FAULT, FAULT_SLOTS, FF, FLANK, FORCE_X, FORCE_Y, FROM_TURNS, FROM_X,
+    FROM_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, H, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP,
+    LASH, MASS, MEAN_RATE, MEAN_TORQUE, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD,
+    REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT,
+    WORK,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, by_precision, kernel, load, n_lanes, store
 
@@ -108,8 +109,9 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
         s[world + CVX, k], s[world + CVY, k] = state.centre_vel[w, 0], state.centre_vel[w, 1]
         s[world + VOLT, k] = state.supply[w]
         for i in range(state.muscle_pressure.shape[1]):
-            s[(i + 1) * RECORD + P_LEFT, k] = state.muscle_pressure[w, i, 0]
-            s[(i + 1) * RECORD + P_RIGHT, k] = state.muscle_pressure[w, i, 1]
+            a = (i + 1) * RECORD
+            s[a + P_LEFT, k], s[a + P_RIGHT, k] = state.muscle_pressure[w, i, 0], state.muscle_pressure[w, i, 1]
+            s[a + ADD_LEFT, k], s[a + ADD_RIGHT, k] = state.pressure_command[w, i, 0], state.pressure_command[w, i, 1]
     return n_slots
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
+from snake_gym.physics.faults import BURST_LEFT, FREE, LEAK_LEFT, LOCKED, OFFSET, SLOW, WEAK, WEAK_LEFT
 from snake_gym.simulation.fault_kinds import FAULT_KINDS, kinds_of
 
 BLUE = "#0072B2"
@@ -31,6 +31,8 @@ CLASSICAL = (BLUE, "#999933", "#555555", "#88CCEE", "#332288", "#8A5A2B", "#44AA
 
 ORACLES = ("#2222DD", "#22DD77", "#AA22AA")
 _FAULTS: dict[int, str] = {LOCKED: VERMILION, FREE: SKY, WEAK: YELLOW, SLOW: "#CC79A7", OFFSET: "#117733"}
+for _code, _colour in ((BURST_LEFT, VERMILION), (LEAK_LEFT, SKY), (WEAK_LEFT, YELLOW)):
+    _FAULTS |= {_code: _colour, _code + 1: _colour}
 _FURTHER = ("#33DD22", "#DD22DD", "#88DD66", "#8877DD", "#DD2233", "#DDAA66")
 """Colours of further kinds of faults, far from all others."""
 

@@ -72,6 +72,12 @@ class MuscleSpec(Settings):
         return 3.0 / math.tan(self.braid_angle_rad) ** 2, 1.0 / math.sin(self.braid_angle_rad) ** 2
 
     @property
+    def most_tension_n(self) -> float:
+        """Force at the length at rest and the supply's pressure."""
+        a, b = self.force_coefficients
+        return self.max_pressure_pa * math.pi * self.radius_m**2 * (a - b)
+
+    @property
     def shortest_m(self) -> float:
         """Length at which the force vanishes: no muscle contracts further by itself."""
         return self.rest_length_m / (math.sqrt(3.0) * math.cos(self.braid_angle_rad))

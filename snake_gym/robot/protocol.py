@@ -90,6 +90,10 @@ class Robot(Protocol):
         """Keep the mean square of each motor's torque, ``servos.torque_square``."""
         return None
 
+    def take_pressures(self) -> None:
+        """Let muscles get the pressures in ``state.pressure_command`` alone, without the loops of their joints."""
+        return None
+
     def restored(self) -> None:
         """Make the rest follow after ``state`` and ``faults`` were written to."""
 

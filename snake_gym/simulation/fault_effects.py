@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
 from snake_gym.config.errors import show
-from snake_gym.physics.faults import FREE, HEALTHY, SLIPPED, SLOW, WEAK, acting, hash_number
+from snake_gym.physics.faults import FREE, HEALTHY, SLOW, WEAK, WEAK_RIGHT, acting, hash_number
 from snake_gym.physics.state import ChainState, FaultState
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.fault_kinds import FAULT_KINDS, FaultEffect, FaultKind, FaultyJoints, lacks_speed_limit
 
-LAST_KERNEL_CODE = SLIPPED
+LAST_KERNEL_CODE = WEAK_RIGHT
 """Largest code of a kind of the kernels; kinds with an effect have larger ones."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +96,11 @@ def lacks_speed_limit(spec: RobotSpec) -> str:
     return "" if limited or spec.actuator.kind == "muscle" else "speed limit"
 
 
+def lacks_muscles(spec: RobotSpec) -> str:
+    """Return what the robot lacks for faults of single muscles."""
+    return "" if spec.actuator.kind == "muscle" else "muscles"
+
+
 @dataclass(frozen=True)
 class FaultKind:
     """One kind of fault."""
@@ -128,6 +133,15 @@ FAULT_KINDS: dict[str, FaultKind] = {
         FaultKind("dead", codes.DEAD, "reading frozen, rate 0", part="encoder"),
         FaultKind("biased", codes.BIASED, "angle off by a constant", part="encoder"),
         FaultKind("noisy", codes.NOISY, "noise on angle and rate", part="encoder"),
+        *(
+            FaultKind(f"{name}_{side}", code + right, f"{side} muscle {what}", None, (), strength, lacks_muscles)
+            for right, side in enumerate(("left", "right"))
+            for name, code, what, strength in (
+                ("burst", codes.BURST_LEFT, "without pressure", (1.0, 1.0)),
+                ("leak", codes.LEAK_LEFT, "keeps a share of its pressure", (0.1, 0.5)),
+                ("weak", codes.WEAK_LEFT, "pulls with a share of its force", (0.1, 0.5)),
+            )
+        ),
     )
 }
 """All kinds of faults by name; ``register_fault_kind`` adds to them."""
@@ -135,9 +149,12 @@ _FIRST_CODE = 1 << 8
 """Smallest code of a kind with an effect; those of the others are smaller."""
 
 
-def kinds_of(part: str) -> list[str]:
-    """Return the names of the kinds of faults of a part: "joint" or "encoder"."""
-    return [kind.name for kind in FAULT_KINDS.values() if kind.part == part]
+def kinds_of(part: str, spec: Any = None) -> list[str]:
+    """Return the names of the kinds of faults of a part, "joint" or "encoder"; with ``spec``, of those it can have."""
+    kinds = [kind for kind in FAULT_KINDS.values() if kind.part == part]
+    if spec is not None and spec.fault_kinds is not None:
+        return [kind.name for kind in kinds if kind.name in spec.fault_kinds]
+    return [kind.name for kind in kinds if spec is None or not kind.lacks(spec)]
 
 
 def name_of_code(code: int) -> str:

@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from snake_gym.config import ConfigError, Settings, check_order
 from snake_gym.config.settings import Angle, Count, Limit, NonNegative, Positive, PositiveCount, PositiveShare, Share
-from snake_gym.physics.faults import HEALTHY
+from snake_gym.physics.faults import HEALTHY, SLIPPED
 from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.plugins import choose_registered
 from snake_gym.robot.chain import ChainSpec, FloatArray
@@ -185,12 +185,13 @@ class FaultEvent(Settings):
 
 
 class JointFault(FaultEvent):
-    """One joint fault of a list. ``strength`` is for weak, slow and registered kinds, ``offset_rad`` for offset and
-    slipped. Numbers may be ranges [low, high]."""
+    """One joint fault of a list. ``offset_rad`` is for offset and slipped, ``strength`` for others that have one.
+    Numbers may be ranges [low, high]."""
 
     kind: str = "locked"
     strength: PositiveShareSpread = 0.3
-    """Share that is left of the torque (weak), of the speed limit (slow), or what a registered kind makes of it."""
+    """Share that is left of the torque (weak), of the speed limit (slow), of a muscle's pressure or force (leak_left
+    ...), or what a registered kind makes of it."""
     offset_rad: AngleSpread = _OFFSET_RAD
     """Shift of the reference (offset), or slip (slipped)."""
     period_s: Annotated[LastingPeriod | tuple[Period, Period], IN_ORDER] = math.inf
@@ -231,7 +232,8 @@ class FaultConfig(FaultDistribution):
     slow_strength: PositiveShareSpread = (0.05, 0.2)
     """Share of its speed limit that a slow joint keeps, likewise."""
     strengths: dict[str, PositiveShareSpread] = field(default_factory=dict)
-    """Strengths of registered kinds, likewise, instead of their own: {rough: 0.05, overload: [0.1, 0.2]}."""
+    """Strengths of muscles' faults and registered kinds, likewise, instead of their own: {rough: 0.05, leak_left: [0.1,
+    0.2]}."""
     offset_rad: AngleSpread = _OFFSET_RAD
     """Shift of an offset joint's reference, or slip of a slipped joint, likewise, to either side at random."""
     second_share: Share = 0.0
@@ -261,7 +263,7 @@ class FaultConfig(FaultDistribution):
                 "finite duration_s, or 1"
             )
         for name in self.strengths:
-            choose_registered(name, _kinds_with_effect(), "faults.strengths has a key that")
+            choose_registered(name, _kinds_with_strength(), "faults.strengths has a key that")
         if self.second_share > 0.0 and len(set(self.kinds)) < 2:
             raise ValueError(f"faults.second_share is {self.second_share:g}; expected two faults.kinds at least, or 0")
         if self.joints == ():
@@ -308,8 +310,9 @@ class FaultConfig(FaultDistribution):
         return {event.kind for event in self.events} if self.events else set(self.kinds)
 
 
-def _kinds_with_effect() -> list[str]:
-    return [kind.name for kind in FAULT_KINDS.values() if kind.effect is not None]
+def _kinds_with_strength() -> list[str]:
+    """Return the kinds with a strength of their own: of single muscles and registered ones."""
+    return [kind.name for kind in FAULT_KINDS.values() if kind.code > SLIPPED]
 
 
 def draw_faults(
@@ -357,7 +360,7 @@ def _describe(
     Side of an offset, duration and bursts need further numbers, drawn only where a setting asks for them.
     """
     n_joints = kind.shape[1]
-    own = {name: config.strengths.get(name, FAULT_KINDS[name].strength) for name in _kinds_with_effect()}
+    own = {name: config.strengths.get(name, FAULT_KINDS[name].strength) for name in _kinds_with_strength()}
     spreads = {"slow": config.slow_strength} | own
     low, high = np.array([ends(spreads.get(name, config.weak_strength)) for name in config.kinds]).T[:, drawn]
     faults.kind[rows], faults.onset_s[rows] = kind, onset

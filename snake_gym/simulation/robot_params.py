@@ -9,7 +9,7 @@ import numpy as np
 from snake_gym.physics.actuators import ACTUATOR_CODES
 from snake_gym.physics.friction import AXES_CODES
 from snake_gym.physics.integrate import Laws
-from snake_gym.physics.muscles import MuscleParams
+from snake_gym.physics.muscles import ATMOSPHERE_PA, MuscleParams
 from snake_gym.physics.state import ChainParams, ContactParams
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -63,7 +63,7 @@ def needed_laws(spec: RobotSpec, obstacles: bool) -> Laws:
         muscle=MuscleParams(
             muscle.attachment_m, muscle.half_width_m, muscle.rest_length_m, math.pi * muscle.radius_m**2,
             *muscle.force_coefficients, muscle.max_pressure_pa, muscle.base_pressure_pa, muscle.pressure_lag_s,
-            muscle.damping_nms_rad,
+            muscle.damping_nms_rad, math.log1p(muscle.max_pressure_pa / ATMOSPHERE_PA), direct=False,
         ),
         obstacles=obstacles,
         contact=ContactParams(

@@ -14,6 +14,8 @@ Range scan: one scan per control step of beams spread evenly over the field of v
 beam gives the distance to the first obstacle, or ``max_range_m`` where the echo is further or lost (drop-out). The
 robot's own body is not seen.
 
+Muscles: gauges and load cells tell pressure and tension of each, without error.
+
 Each sensor has random streams of its own: switching the noise of one on does not move another's.
 """
 
@@ -332,6 +334,9 @@ class SensorSuite:
         """One sample of every sensor of the worlds of ``rows`` (M of them; all by default); fresh arrays (M, ...)."""
         planar = cast(SimulatedRobot, robot)
         sample = measure(planar, self.sensors, self.streams["sensors"], rows, self.encoders, self.errors)
+        if planar.spec.actuator.kind == "muscle":
+            pressure, tension = planar.state.muscle_pressure[rows].copy(), planar.muscle_tension(rows)
+            sample = sample._replace(muscle_pressure=pressure, muscle_tension=tension)
         if self.contact is not None:
             sample = sample._replace(contact_force_l=self._feel(self.contact, planar, rows))
         if self.range_scan is not None:

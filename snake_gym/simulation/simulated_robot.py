@@ -21,7 +21,7 @@ from snake_gym.compilation import typed
 from snake_gym.config import ConfigError, choose
 from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
-from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, SLIPPED, WEAK, acting
+from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, SLIPPED, WEAK, WEAK_LEFT, WEAK_RIGHT, acting
 from snake_gym.physics.integrate import step_worlds
 from snake_gym.physics.state import (
     ChainParams,
@@ -37,6 +37,7 @@ from snake_gym.physics.state import (
     zero_state,
 )
 from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, weigh_directions
+from snake_gym.robot.muscle_pair import muscle_force, muscle_length
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.accelerations import accelerate
@@ -293,6 +294,18 @@ class SimulatedRobot(Robot):
     def note_torques(self) -> None:
         """Keep the mean square of each motor's torque, ``servos.torque_square``, whatever faults there are."""
         self._laws = self._laws._replace(servo_faults=True)
+
+    def take_pressures(self) -> None:
+        """Let muscles get ``state.pressure_command`` alone, without the loops of their joints."""
+        self._laws = self._laws._replace(muscle=self._laws.muscle._replace(direct=True))
+
+    def muscle_tension(self, rows: Any = slice(None)) -> FloatArray:
+        """Return the tension of the left and right muscle of each joint (M, J, 2) [N]."""
+        kinds = self.acting_kinds()[:, rows, :, None] == np.array([WEAK_LEFT, WEAK_RIGHT])
+        strength = np.array([self.faults.strength[rows], self.second_faults.strength[rows]])[..., None]
+        spec, angle = self.spec.actuator.muscle, self.joint_angle()[rows]
+        tension = muscle_force(spec, muscle_length(spec, angle), self.state.muscle_pressure[rows])
+        return np.asarray(np.where(kinds, strength, 1.0).prod(axis=0) * tension)
 
     def step(
         self,

@@ -129,7 +129,7 @@ def _spatial(spec: SpatialSpec) -> list[Body]:
                  shape(0.0, end, "x", "y" if axis == "pitch" else "z"))
         )  # fmt: skip
         if axis == "yaw":
-            bodies += _wheels(spec, name, ORIGIN, along_y=True)
+            bodies += _wheels(spec, name, (length, 0.0, 0.0), along_y=True)
     return bodies
 
 

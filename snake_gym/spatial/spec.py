@@ -45,7 +45,7 @@ class FrameSpec(Settings):
 
 
 class WheelSpec(Settings):
-    """Pairs of passive wheels on free axles below the head and below every second link, for creeping."""
+    """Pairs of passive wheels on axles below the head's tip and the rear ends of yaw links, for creeping."""
 
     pairs: bool = False
     """Whether the robot has them."""
@@ -57,7 +57,7 @@ class WheelSpec(Settings):
     """Mass of a wheel."""
     bracket_mass_kg: NonNegative = 0.0528
     """Mass of what holds a wheel."""
-    track_m: Positive = 0.06
+    track_m: Positive = 0.093
     """Distance between the wheels of a pair."""
     drop_m: Positive = 0.055
     """Distance of the axle below the link's axis."""

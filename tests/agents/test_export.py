@@ -105,8 +105,9 @@ def test_a_policy_that_is_no_run_is_exported_to_a_named_folder_with_its_normalis
     model, obs = tmp_path / "out" / "policy.onnx", rng.normal(size=(300, n_obs)).astype(np.float32)
     expected = load_policy(tmp_path / "file").predict(obs)[0]
     np.testing.assert_allclose(run_onnx(model.read_bytes(), obs), expected, rtol=0.0, atol=1e-5)
-    export.export_policy(tmp_path / "file", tmp_path / "out")
+    export.export_policy(tmp_path / "file", tmp_path / "out", estimator=True)
     assert not model.exists()  # it might be of other weights
+    assert load_policy(tmp_path / "out").contract.action.settings.estimator.on
 
 
 SHIPPED = Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints"

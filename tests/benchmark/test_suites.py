@@ -100,18 +100,19 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_learned_policies_that_do_not_play_keep_their_rows(tmp_path: Path) -> None:
     scenarios = make_scenarios(BenchmarkConfig(episodes=4, controllers=()))
     path = tmp_path / "x.csv"
-    assert suites.kept_rows(path, scenarios, ()) == ([], {})
+    assert suites.kept_rows(path, scenarios, (), False) == ([], {})
     ppo = join_plays([made("ppo", "learned", [8.0, 2.5, 3.5, 1.5]), made("ppo", "learned", [7.0, 2.0, 3.0, 1.0])])
     was = [made("cc", "classical", [9.0] * 4), ppo, made("sac", "learned", [4.0] * 4)]
     about = {"env_id": "A", "score": "progress_m", "version": "1", "scenarios": scenarios.hash()}
     about["policies"] = {each.name: each.kind for each in was}
     about["trainings"] = {"ppo": ["seed_0", "seed_1"], "sac": ["seed_0"]}
     path.write_text(suites.rows_text(about, was))
-    (kept,), labels = suites.kept_rows(path, scenarios, {"sac"})
+    (kept,), labels = suites.kept_rows(path, scenarios, {"sac"}, False)
     assert labels == {"ppo": ["seed_0", "seed_1"]}
     assert kept.plays("progress_m").tolist() == ppo.plays("progress_m").tolist()
+    assert [each.name for each in suites.kept_rows(path, scenarios, {"sac"}, True)[0]] == ["cc", "ppo"]
     path.write_text(suites.rows_text({**about, "scenarios": "other"}, was))
-    assert suites.kept_rows(path, scenarios, ()) == ([], {})
+    assert suites.kept_rows(path, scenarios, (), False) == ([], {})
 
 
 def test_the_recipes_of_the_learned_rows_are_trainings_of_their_suite() -> None:

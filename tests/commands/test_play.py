@@ -115,7 +115,7 @@ def test_keys_break_and_mend_the_selected_joint_in_the_physics_and_in_the_pictur
 def test_a_key_gives_a_joint_every_kind_of_fault_and_all_are_mended(play: Any) -> None:
     player = play()
     player.press("2")
-    for kind in kinds_of("joint"):
+    for kind in kinds_of("joint", player.core.spec):
         player.press("f")
         assert player.kinds[1] == FAULT_KINDS[kind].code, kind
     player.press("tab", "f")

@@ -12,7 +12,7 @@ from snake_gym.emulator.bus import LONGEST_BACKLOG_S, EmulatedBus, EmulatedServo
 from snake_gym.emulator.port import EmulatedPort
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.line import LEAST_WAIT_S
-from snake_gym.hardware.bus.protocol import read
+from snake_gym.hardware.bus.protocol import PROTOCOLS
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import SerialTransport
 from snake_gym.robot.spec import FloatArray
@@ -55,7 +55,7 @@ def test_a_robot_that_catches_up_does_not_make_its_servos_late(monkeypatch: pyte
     monkeypatch.setattr(clock, "now", lambda: robot.now_s)
     bus = EmulatedBus([EmulatedServo(1)], robot, clock)
     robot.now_s = LONGEST_BACKLOG_S
-    bus.receive(read(1, 0, 1))
+    bus.receive(PROTOCOLS[1].read(1, 0, 1))
     while not bus.poll():
         robot.now_s += 1e-4
     assert robot.now_s - LONGEST_BACKLOG_S < LEAST_WAIT_S, "a driver waits no longer"

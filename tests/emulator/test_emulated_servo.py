@@ -9,9 +9,11 @@ import pytest
 
 from snake_gym.emulator.bus import EmulatedBus, FirstOrderPlant
 from snake_gym.emulator.servo import EmulatedServo
-from snake_gym.hardware.bus import protocol
 from snake_gym.hardware.bus.feetech import FEETECH
-from snake_gym.hardware.bus.protocol import PacketParser, build
+from snake_gym.hardware.bus.protocol import PROTOCOLS, PacketParser
+
+protocol = PROTOCOLS[1]
+build = protocol.build
 
 
 def make_bus(*ids: int, **settings: int) -> EmulatedBus:

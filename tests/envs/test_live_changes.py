@@ -10,6 +10,7 @@ import pytest
 
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.core import SnakeCore
+from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.fault_kinds import kinds_of
 
 
@@ -51,7 +52,7 @@ def test_mending_all_joints_ends_drawn_faults_too_and_a_reset_draws_anew() -> No
     assert core.infos()["n_failed_joints"].tolist() == [2]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in kinds_of("joint") if "mine" not in kind])
+@pytest.mark.parametrize("kind", [kind for kind in kinds_of("joint", RESILIENT_SERVO) if "mine" not in kind])
 def test_a_state_saved_with_a_broken_and_a_mended_joint_goes_on_bit_for_bit(kind: str) -> None:
     core, other = core_of(), core_of()
     core.set_fault(0, 4, kind)

@@ -8,7 +8,8 @@ from gymnasium.vector import AutoresetMode
 import snake_gym  # noqa: F401  (registers)
 from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeVectorEnv, make_waypoints
-from snake_gym.interface.observations import FURTHER
+from snake_gym.interface.observations import FURTHER, OF_MUSCLES
+from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.fault_kinds import kinds_of
 from tests.envs.vector_checker import assert_same, check_vector_env, spread_ends_at_reset
 
@@ -18,13 +19,14 @@ ANY_TIME = [name for name in FURTHER if name not in ("remaining_time", "fault_pr
 """Columns that do not tell when an episode ends: some of the compared ones are cut."""
 EVERY_FAULT: dict[str, Any] = {
     "faults": {
-        "n_min": 4, "n_max": 7, "kinds": kinds_of("joint"), "second_share": 0.6, "onset_max_s": 2.0,
+        "n_min": 4, "n_max": 7, "kinds": kinds_of("joint", RESILIENT_SERVO), "second_share": 0.6, "onset_max_s": 2.0,
         "intermittent_share": 0.5, "jitter": [0.0, 1.0], "duty": [0.3, 0.9], "weak_strength": [0.1, 0.5],
         "offset_rad": [0.1, 0.4], "duration_s": 0.5, "duration_max_s": 3.0, "strengths": {"overload": [0.01, 0.03]},
     },
     "sensors": {"encoder_faults": {"n_max": 2, "kinds": ["dead", "biased", "noisy"], "bias_rad": [0.1, 0.3]}},
     "randomisation": {"command_delay_s": {"low": 0.01, "high": 0.133}},
 }  # fmt: skip
+SINGLE = [kind for kind in kinds_of("joint") if kind.endswith(("_left", "_right"))]
 CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
     "gait": (
         "Waypoints", {"action": {"kind": "gait"}, "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01},
@@ -37,6 +39,11 @@ CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
          "randomisation": {"pose_loss_hz": {"high": 1.0}, "pose_outage_s": {"high": 1.0}}},
     ),
     "every fault": ("Waypoints", EVERY_FAULT),
+    "muscles": (
+        "PathFollow",
+        {"robot": "muscle", "action": {"kind": "pressure"}, "observation": {"columns": ["standard", *OF_MUSCLES]},
+         "faults": {"n_min": 2, "n_max": 5, "kinds": SINGLE, "second_share": 0.5, "onset_max_s": 1.0}},
+    ),
     "every fault of wheels": ("Waypoints", {**EVERY_FAULT, "robot": "robo_conda"}),
     "joint_reference": (
         "Waypoints",

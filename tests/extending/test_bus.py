@@ -43,8 +43,9 @@ class TextServos:
         self.silent: set[int] = set()
         self.memory = {one: bytearray(256) for one in ids}
         for one in ids:
-            for register in text_servos.X_SERIES.registers:
-                self.set(one, register.name, one if register.name == "id" else register.default)
+            family, now = text_servos.X_SERIES, {"id": one, "present_position": 2048, "present_voltage": 120}
+            for register in family.registers:
+                self.set(one, register.name, now.get(register.name, family.models[0].default(register)))
 
     def get(self, one: int, name: str) -> int:
         register = text_servos.X_SERIES.register(name)

@@ -1,18 +1,18 @@
 """Servos with a protocol of their own: the file that a user writes for them, a bus of eight methods and a table.
 
 The protocol is text: ``R 3 132 4`` is answered by ``3 0 00080000`` (ID, faults, bytes), ``W 3 116 00080000`` by
-nothing; ID 254 is for all. Registers, fault bits and modes are those of Dynamixel's X series: words of 4 bytes, two's
-complement, no lock, and a goal that leaves the torque as it is.
+nothing; ID 254 is for all. Registers, fault bits and modes are those of Dynamixel's XL430, but for the bus watchdog:
+words of 4 bytes, two's complement, no lock, and a goal that leaves the torque as it is.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from snake_gym.hardware.bus.bus import NO_ANSWER, PORT_GONE, BlockRead, BusPort, CycleTime, ServoInfo
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
-from snake_gym.hardware.bus.family import Encoding, Register, ServoFamily, ServoModel
+from snake_gym.hardware.bus.dynamixel import XL430
 from snake_gym.hardware.bus.servo_bus import unpack
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 
@@ -107,33 +107,8 @@ class TextBus:
         return b""
 
 
-_STEP = 2.0 * math.pi / 4096
-_SPEED = Encoding(4, scale=0.229 * 2.0 * math.pi / 60.0, signed=True)
-_POSITION = Encoding(4, scale=_STEP, signed=True)
-_VOLT = Encoding(2, scale=0.1)
-
-X_SERIES = ServoFamily(
-    "text_x", bus="text_servos:TextBus", position_mode=3, eeprom_end=64, recentre_code=None,
-    faults={"voltage": 0, "heat": 2, "encoder": 3, "overload": 5}, baud_rates=(57_600, 1_000_000),
-    registers=(
-        Register("model", 0, Encoding(2), "r", default=1060),
-        Register("firmware_major", 6, Encoding(), "r", default=45),
-        Register("id", 7, default=1, high=252),
-        Register("baud_rate", 8, high=1),
-        Register("mode", 11, default=3, high=16),
-        Register("homing_offset", 20, _POSITION, unit="rad"),
-        Register("max_voltage", 32, _VOLT, unit="V", default=140),
-        Register("max_angle_limit", 48, Encoding(4, scale=_STEP), unit="rad", default=4095),
-        Register("min_angle_limit", 52, Encoding(4, scale=_STEP), unit="rad"),
-        Register("torque_enable", 64, high=1),
-        Register("torque_limit", 100, Encoding(2, scale=1 / 885), unit="of stall", default=885, high=885),
-        Register("goal_speed", 112, _SPEED, unit="rad/s"),
-        Register("goal_position", 116, _POSITION, unit="rad"),
-        Register("present_load", 126, Encoding(2, scale=1e-3, signed=True), "r", "of stall"),
-        Register("present_speed", 128, _SPEED, "r", "rad/s"),
-        Register("present_position", 132, _POSITION, "r", "rad", default=2048),
-        Register("present_voltage", 144, _VOLT, "r", "V", default=120),
-        Register("present_temperature", 146, Encoding(), "r", "degC", default=30),
-    ),
-    models=(ServoModel("TX430", 1060, 1.4, 12.0, 6.3, 1.4),),
+X_SERIES = replace(
+    XL430, name="text_x", bus="text_servos:TextBus", protocol=1,
+    registers=tuple(one for one in XL430.registers if one.name not in ("bus_watchdog", "unload_condition")),
+    models=(replace(XL430.models[0], name="TX430"),),
 )  # fmt: skip

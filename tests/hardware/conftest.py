@@ -9,9 +9,18 @@ from pathlib import Path
 import pytest
 
 from snake_gym.emulator.port import EmulatedPort
+from snake_gym.hardware.bus.family import ServoFamily, family_of_model
 from snake_gym.hardware.commands import options
 from snake_gym.hardware.guard.emergency_stop import find_locks
+from tests.hardware import rig
 from tests.hardware.rig import serve
+
+
+@pytest.fixture(params=["STS3215", "XL430-W250"])
+def family(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ServoFamily:
+    """Family of the servos that ``rig`` makes for this test, which is run with each."""
+    monkeypatch.setattr(rig, "MODEL", request.param)
+    return family_of_model(request.param)[0]
 
 
 @pytest.fixture

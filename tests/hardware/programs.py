@@ -24,12 +24,17 @@ N = 9
 """Servos of the fixture ``port``."""
 
 
+def where(port: EmulatedPort) -> list[str]:
+    """Options for the servos on ``port``."""
+    return ["--port", port.port, "--family", port.bus.servos[0].family.name, "--baud", "1000000"]
+
+
 def settings(folder: Path, port: EmulatedPort) -> list[str]:
     """Options for a run on ``port`` without a pose sensor."""
     with port.bus.lock:
         write_calibration(folder / "snake.json", port.bus.servos)
     return [
-        "--port", port.port, "--calibration", str(folder / "snake.json"), "--pose", "dead_reckoning",
+        *where(port), "--calibration", str(folder / "snake.json"), "--pose", "dead_reckoning",
         "--latch", str(folder / "estop"), "--set", "safety.lost_after_s=5",  # the machine may be busy
     ]  # fmt: skip
 

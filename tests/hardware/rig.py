@@ -18,8 +18,9 @@ import numpy as np
 from snake_gym.config.settings import NonNegative, Share
 from snake_gym.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, HostEnd, WireFaults
 from snake_gym.emulator.port import EmulatedPort
+from snake_gym.emulator.x_servo import emulated_servo
 from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.bus.protocol import Packet, build
+from snake_gym.hardware.bus.protocol import Packet
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import IDENTITY, SETUP, Calibration, JointCalibration, straight_chain
@@ -27,6 +28,9 @@ from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard.servo_body import ServoBody
 
+MODEL = "STS3215"
+"""Model of the servos that are made by their IDs, as fast as this one: see the fixture ``family``."""
+FAST = {"XL430-W250": {"baud_rate": 3, "return_delay": 0}}
 QUICK = SafetyLimits(ramp_time_s=0.05)
 
 
@@ -76,7 +80,9 @@ class FaultyBus(EmulatedBus):
         if faults.happens("lost", servo_id):
             return
         if faults.happens("wrong_id", servo_id):
-            answer = build((servo_id + 1) % 0xFD, answer[4], answer[5:-1])
+            packet = self.protocol.parse(answer)
+            assert packet is not None
+            answer = self.protocol.status((servo_id + 1) % 0xFD, packet.error_or_instruction, packet.params)
         if faults.happens("corrupted", servo_id):
             answer = faults._corrupt(answer)
         delay_s = faults.delay_s() if faults.happens("late", servo_id) else 0.0
@@ -91,6 +97,11 @@ class FaultyBus(EmulatedBus):
         if self._held:
             self._hand_over(self._held, self._answers_end_s)
             self._held = b""
+
+
+def new_servo(servo_id: int, zero_steps: int | None = None, direction: int = 1) -> EmulatedServo:
+    """A servo of the model that the test is about."""
+    return emulated_servo(servo_id, MODEL, zero_steps, direction, FAST.get(MODEL))
 
 
 class Spy:
@@ -125,12 +136,13 @@ class Bench:
         self, servos: Sequence[int | EmulatedServo], plant: FirstOrderPlant | None = None,
         latency_s: float | None = None, **more: Any,
     ) -> None:  # fmt: skip
-        self.servos = [EmulatedServo(one) if isinstance(one, int) else one for one in servos]
+        self.servos = [new_servo(one) if isinstance(one, int) else one for one in servos]
         self.plant = plant or FirstOrderPlant(len(servos))
         self.bus = FaultyBus(self.servos, plant=self.plant, **more)
         self.clock = self.bus.clock
         self.spy = Spy(self.bus.host_transport())
-        self.driver = Movable(self.spy, self.bus.baud, self.clock, latency_s, reopen=self._reopen)
+        family = self.servos[0].family
+        self.driver = Movable(self.spy, self.bus.baud, self.clock, latency_s, reopen=self._reopen, family=family)
 
     def _reopen(self) -> Spy:
         self.spy.end = self.bus.host_transport()
@@ -150,7 +162,7 @@ class Bench:
         """The bus at another rate."""
         self.bus.poll()  # what was sent before went at the rate before
         self.bus.baud = baud
-        return ServoBus(self.bus.host_transport(), baud, self.clock)
+        return ServoBus(self.bus.host_transport(), baud, self.clock, family=self.servos[0].family)
 
     def angle(self, joint: int) -> float:
         self.bus.poll()
@@ -168,10 +180,10 @@ class Rig(Bench):
         self, folder: Path, n: int = 4, limits: SafetyLimits = QUICK, zero_steps: int = 2048, direction: int = 1,
         plant: FirstOrderPlant | None = None, **more: Any,
     ) -> None:  # fmt: skip
-        servos = [EmulatedServo(k + 1, zero_steps=zero_steps, direction=direction) for k in range(n)]
+        servos = [new_servo(k + 1, zero_steps, direction) for k in range(n)]
         super().__init__(servos, plant or FirstOrderPlant(n, joint_angle=[0.1 * k for k in range(n)]), **more)
         joints = tuple(JointCalibration(k + 1, direction, zero_steps, -1.2, 1.2) for k in range(n))
-        self.calibration = Calibration(joints, "STS3215", 4096)
+        self.calibration = Calibration(joints, MODEL, 4096)
         self.stop = EmergencyStop(folder / "estop")
         self.body = ServoBody(self.driver, self.calibration, limits, stop=self.stop)
 
@@ -186,7 +198,7 @@ class Rig(Bench):
 
 def serve(servos: Sequence[int | EmulatedServo], plant: FirstOrderPlant | None = None) -> EmulatedPort:
     """Servos on a pseudo terminal, in real time: easy on a busy machine."""
-    made = [EmulatedServo(one) if isinstance(one, int) else one for one in servos]
+    made = [new_servo(one) if isinstance(one, int) else one for one in servos]
     return EmulatedPort(EmulatedBus(made, plant, clock=MonotonicClock(), step_s=0.01))
 
 
@@ -215,7 +227,8 @@ def watch_torque(port: EmulatedPort) -> list[tuple[int, bool]]:
 
 def write_calibration(path: Path, servos: Sequence[EmulatedServo]) -> None:
     """The file of straight joints with these servos, as ``calibrate`` would write it."""
-    held = [{name: servo.memory.get(name) for name in (*IDENTITY, *SETUP)} for servo in servos]
+    names = [name for name in (*IDENTITY, *SETUP) if name in servos[0].family.by_name]
+    held = [{name: servo.memory.get(name) for name in names} for servo in servos]
     chain = straight_chain([servo.id for servo in servos], 1.5, servos[0].model.name)
     joints = (replace(joint, held=one) for joint, one in zip(chain.joints, held, strict=True))
     replace(chain, joints=tuple(joints)).save(path)

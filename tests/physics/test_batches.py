@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLIPPED, SLOW, WEAK
+from snake_gym.physics.faults import (
+    BURST_LEFT,
+    FREE,
+    HEALTHY,
+    LEAK_RIGHT,
+    LOCKED,
+    OFFSET,
+    SLIPPED,
+    SLOW,
+    WEAK,
+    WEAK_LEFT,
+)  # fmt: skip
 from snake_gym.physics.state import Obstacles
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, ContactSpec, FrictionSpec, RobotSpec
@@ -79,6 +90,7 @@ WORN = replace(
 CASES = {
     **{f"{n} links": limited(n) for n in (2, 3, 10, 33)},
     **{name: Case(PRESETS[name]) for name in ("resilient_servo", "robo_conda", "muscle")},
+    "single muscles": Case(PRESETS["muscle"], (HEALTHY, BURST_LEFT, LEAK_RIGHT, WEAK_LEFT, WEAK)),
     "worn servos": Case(replace(WHEELS, actuator=WORN)),
     **{f"{name}, dry joints": rubbing(name) for name in ("resilient_servo", "robo_conda", "muscle", "snakesys")},
     **{f"stop {stop}, backlash {gap}": stiff(stop, gap) for stop in (0.3, math.inf) for gap in (0.02, 0.0)},
@@ -127,6 +139,8 @@ def play(case: Case, rows: NDArray[np.int64], n_threads: int = 1, moving: Any = 
     }  # fmt: skip
     for name, values in drawn.items():
         getattr(robot.faults, name)[:] = values[rows]
+    if spec.actuator.kind == "muscle":
+        robot.state.pressure_command[:] = rng.normal(0.0, 3e4, (WORLDS, spec.n_joints, 2))[rows]
     touches = np.zeros(len(rows))
     for reference in rng.uniform(-0.6, 0.6, (case.n_steps, *joints)):
         robot.step((reference + case.bend_rad * (np.arange(WORLDS) % 3)[:, None])[rows], mask=moving)

@@ -1,8 +1,8 @@
 """The seam to the servos: a bus is a protocol of eight methods, asked by IDs, register names and counts.
 
-Guard, calibration and commands know nothing of packets. ``servo_bus.ServoBus`` speaks with servos that have Feetech's.
-For another protocol, a family names a bus of its own (``ServoFamily.bus``; docs/extending.md). No method raises because
-of servos or port: what fails is in the result.
+Guard, calibration and commands know nothing of packets. ``servo_bus.ServoBus`` speaks with servos of Feetech and
+Dynamixel. For another protocol, a family names a bus of its own (``ServoFamily.bus``; docs/extending.md). No method
+raises because of servos or port: what fails is in the result.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from snake_gym.config import build, to_dict
+from snake_gym.hardware.bus import dynamixel as dynamixel  # known by name
 from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.family import ServoError, ServoFamily, register_servo_family
 from snake_gym.hardware.bus.feetech import FEETECH
@@ -46,6 +47,8 @@ class BlockRead(NamedTuple):
     """Reason for a missing answer, by ID; empty: all have answered."""
 
 
+WATCHDOG_S = 0.3
+"""Time without a packet after which servos with a bus watchdog stop by themselves [s]."""
 READING_SHARE = 0.7
 """Share of a bus period after which a reading ends."""
 ADAPTER_S = 0.001
@@ -174,9 +177,9 @@ def set_lock(bus: Bus, servo_id: int, closed: bool) -> bool:
     return "lock" not in bus.family.by_name or bus.write_register(servo_id, "lock", int(closed))
 
 
-def close_locks(bus: Bus, ids: Sequence[int]) -> list[int]:
-    """Close memories left open by a program that was killed. Return the servos' IDs."""
-    if "lock" not in bus.family.by_name:
+def set_back(bus: Bus, ids: Sequence[int], name: str, wrong: int, right: int) -> list[int]:
+    """Write ``right`` into a register of the servos that hold ``wrong``. Return their IDs; families may lack it."""
+    if name not in bus.family.by_name:
         return []
-    found = bus.read_block(ids, "lock").values
-    return [one for one, held in found.items() if held is not None and not held["lock"] and set_lock(bus, one, True)]
+    held = {one: values[name] for one, values in bus.read_block(ids, name).values.items() if values is not None}
+    return [one for one, count in held.items() if count == wrong and bus.write_register(one, name, right)]

@@ -1,7 +1,7 @@
 """Servo families: addresses and encodings of the registers, and the models of a family.
 
 Code above the bus asks for registers by name. A user's own family is a table of this kind (docs/extending.md); one with
-another protocol than Feetech's names its bus. Behaviour expected of every family:
+packets unlike Feetech's and Dynamixel's names its bus. Behaviour expected of every family:
 
 - Positions count from 0 to ``steps_per_turn`` - 1 and wrap.
 - Registers below ``eeprom_end`` last. Where there is a ``lock``, a write there while it is 1 is gone after power-off.
@@ -28,7 +28,7 @@ Byte = Annotated[int, Field(ge=0, le=255)]
 Bit = Annotated[int, Field(ge=0, le=31)]
 
 OUR_BUS = "snake_gym.hardware.bus.servo_bus:open_bus"
-"""Bus of families with Feetech's packets."""
+"""Bus of families with packets of a known protocol."""
 NEEDED = frozenset({
     "id", "baud_rate", "model", "torque_enable", "goal_position", "goal_speed", "torque_limit", "present_position",
     "present_speed", "present_load", "present_voltage", "present_temperature", "max_voltage",
@@ -162,11 +162,14 @@ class ServoFamily(Settings):
         default_factory=lambda: {"voltage": 0, "encoder": 1, "heat": 2, "current": 3, "overload": 5}
     )
     """Number of each fault's bit in the servos' status byte."""
+    protocol: Literal[1, 2] = 1
+    """Number of the packets' form: see ``protocol``."""
     bus: str = OUR_BUS
     """``module:NAME`` of the function that opens the servos' bus: see ``BusPort.open``."""
 
     def check(self) -> None:
-        missing = sorted(NEEDED - {one.name for one in self.registers})
+        needed = NEEDED if self.protocol == 1 else NEEDED | {"hardware_error"}
+        missing = sorted(needed - {one.name for one in self.registers})
         if missing:
             raise ValueError(f"registers lack {', '.join(missing)}")
         for before, after in pairwise(self.registers):
@@ -177,6 +180,11 @@ class ServoFamily(Settings):
             raise ValueError(f"registers {', '.join(goal)} would be written with a goal; expected none but {GOAL}")
 
     # --- registers -----------------------------------------------------------------------------------------------
+
+    @property
+    def usual_baud(self) -> int:
+        """Baud rate of servos as they come from the factory."""
+        return self.baud_rates[self.register("baud_rate").default]
 
     @cached_property
     def by_name(self) -> dict[str, Register]:

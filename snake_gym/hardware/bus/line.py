@@ -13,6 +13,9 @@ Only readings are asked for: an acknowledgement has no length by which to tell i
 How long is an answer awaited? At first ``FIRST_WAIT_S`` beyond its time on the wire, enough for an adapter that holds
 bytes back for 16 ms; then ``LEAST_WAIT_S`` beyond the delay within which nine of ten answers have come.
 
+Protocol 2 tells an answer from a request, but no more: the rules are the same. Its fast sync read is not used: all
+servos share one packet there, so one that is silent costs the answers of the others.
+
 Adapters that join both directions on one wire return every byte sent: a packet equal to the request is no answer. A
 servo that answers just that by chance counts as silent, and is asked for a longer block.
 """
@@ -25,7 +28,7 @@ from collections.abc import Callable, Sequence
 
 from snake_gym.hardware.bus.bus import GARBLED, NO_ANSWER, NO_TIME, PORT_GONE
 from snake_gym.hardware.bus.clock import Clock
-from snake_gym.hardware.bus.protocol import OVERHEAD_BYTES, Packet, PacketParser, read, sync_read, wire_time_s
+from snake_gym.hardware.bus.protocol import PROTOCOLS, Packet, PacketParser, Protocol, wire_time_s
 from snake_gym.hardware.bus.transport import PortGone, Transport
 
 FIRST_WAIT_S = 0.03
@@ -66,10 +69,12 @@ class Line:
         clock: Clock,
         latency_s: float | None = None,
         reopen: Callable[[], Transport] | None = None,
+        protocol: Protocol = PROTOCOLS[1],
     ) -> None:
         self.return_delay_s: dict[int, float] = {}
         """Return delays of servos [s], by ID, as far as they are known."""
         self._baud, self._clock, self._latency_s, self._reopen = baud, clock, latency_s, reopen
+        self._protocol = protocol
         self._delays: deque[float] = deque(maxlen=32)
         self._next_reopen_s = -1.0
         self._port: Transport | None = transport
@@ -79,7 +84,7 @@ class Line:
         """Reset the state for a port that has just been opened: answers on their way are unknown."""
         self._overdue: dict[tuple[int, int], float] = {}  # (ID, parameters) -> time when it was due [s]
         self._sent: Packet | None = None
-        self._parser = PacketParser()
+        self._parser = PacketParser(self._protocol)
         self._line_free_s = -1.0
 
     @property
@@ -102,7 +107,8 @@ class Line:
 
     def span_s(self, ids: Sequence[int], n_params: int) -> float:
         """Return the longest duration [s] of a reading that all of these servos answer."""
-        return wire_time_s(8 + len(ids), self._baud) + self._answer_time_s(ids, n_params) + self.wait_s
+        request_bytes = len(self._protocol.sync_read(ids, 0, 0))
+        return wire_time_s(request_bytes, self._baud) + self._answer_time_s(ids, n_params) + self.wait_s
 
     def close(self) -> None:
         """Close the port for good."""
@@ -127,14 +133,15 @@ class Line:
 
         Args:
             ids: servos in the order in which they answer.
-            n_bytes, longest: length of the block, and how long it may become beyond an overdue answer.
+            n_bytes, longest: length of the block, and how long it may become where it begins.
             deadline_s: end of the waiting [s, on the clock].
             is_retry: True: leave out servos for which little time is left.
             twin_s: time [s] for which more answers are awaited, from servos that share an ID.
         """
         try:
             self._drop_input()
-            length, askable = self._choose_length(ids, n_bytes, longest)
+            length, askable = self._choose_length(ids, n_bytes, longest + address)
+            early = max(0, length - longest)  # near the table's end a longer block begins earlier
             left_s, margin_s = deadline_s - self._clock.now(), 0.5 * self.wait_s
             if not askable:  # an answer of every length is overdue: only time helps
                 self._clock.sleep(min(LEAST_WAIT_S, left_s))
@@ -147,14 +154,20 @@ class Line:
                 return {**left_out}
             # If no time is left for another attempt, all of it goes into waiting for this one.
             is_last = left_s - self.span_s(asked, length) < self.span_s(asked[:1], length) - margin_s
-            return self._ask(asked, address, length, deadline_s, is_last, twin_s) | left_out
+            answers = self._ask(asked, address - early, length, deadline_s, is_last, twin_s)
+            for one, answer in answers.items():
+                if not isinstance(answer, str):
+                    answers[one] = answer._replace(params=answer.params[early:])
+            return answers | left_out
         except PortGone:
             self._lose_port()
             return dict.fromkeys(ids, PORT_GONE)
 
     def _answer_time_s(self, ids: Sequence[int], n_params: int) -> float:
         """Return the time [s] that answers keep the line busy, return delays included."""
-        return len(ids) * (self.longest_return_delay_s(ids) + wire_time_s(OVERHEAD_BYTES + n_params, self._baud))
+        return len(ids) * (
+            self.longest_return_delay_s(ids) + wire_time_s(self._protocol.overhead_bytes + n_params, self._baud)
+        )
 
     def _choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
         """Return the number of bytes to ask for (``n_bytes`` or, if need be, up to ``EXTRA_BYTES`` more, at most
@@ -169,12 +182,13 @@ class Line:
     def _ask(
         self, ids: list[int], address: int, n_params: int, deadline_s: float, to_the_end: bool, twin_s: float
     ) -> Answers:
-        answers, port = Answers(), self._open_port()
-        request = read(ids[0], address, n_params) if len(ids) == 1 else sync_read(ids, address, n_params)
+        answers, port, protocol = Answers(), self._open_port(), self._protocol
+        one = len(ids) == 1
+        request = protocol.read(ids[0], address, n_params) if one else protocol.sync_read(ids, address, n_params)
         self._parser.max_params = max(_LONGEST_ANSWER, n_params)
         self._parser.garbled.clear()
         self._put(request)
-        self._sent = Packet(request[2], request[4], request[5:-1])
+        self._sent = protocol.parse(request)
         due_s = self._line_free_s + self._answer_time_s(ids, n_params)
         end_s = deadline_s if to_the_end else min(deadline_s, due_s + self.wait_s)
         is_complete, n_noise = False, 0
@@ -183,7 +197,7 @@ class Line:
                 left_s = end_s - self._clock.now()
                 data = port.read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
                 packets = self._parser.feed(data)
-                n_noise += len(data) - sum(OVERHEAD_BYTES + len(packet.params) for packet in packets)
+                n_noise += len(data) - sum(protocol.overhead_bytes + len(packet.params) for packet in packets)
                 self._take(packets, answers, ids, n_params)
                 if len(answers) == len(ids) and not is_complete:
                     is_complete, end_s = True, self._clock.now() + twin_s

@@ -1,4 +1,4 @@
-"""Bus of servos with Feetech's packets.
+"""Bus of servos with packets of a known protocol.
 
 Exceptions are raised only for wrong values, before the first byte is sent.
 
@@ -7,6 +7,8 @@ Exceptions are raised only for wrong values, before the first byte is sent.
   the others' answers nor the period.
 - Goals are sent once, unacknowledged, and never repeated: the next control tick sends new ones.
 - Other writes are not acknowledged either: the register is read back, and written again if it holds another value.
+- Servos with a bus watchdog have it set before their torque goes on: without a packet for ``WATCHDOG_S`` they stop.
+- In protocol 2 an answer says only that there are faults; those servos are asked for them in a second reading.
 - Two servos with one ID answer at once and garble each other, unless their answers are the same to the last bit; with
   different return delays both are heard. ``ping`` compares what differs between any two: positions.
 """
@@ -22,6 +24,7 @@ from snake_gym.hardware.bus.bus import (
     NO_ANSWER,
     NO_TIME,
     PORT_GONE,
+    WATCHDOG_S,
     BlockRead,
     BusPort,
     CycleTime,
@@ -31,14 +34,7 @@ from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import GOAL, READING, Register, ServoError, ServoFamily
 from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.line import Line
-from snake_gym.hardware.bus.protocol import (
-    BROADCAST_ID,
-    MAX_PARAMS,
-    OVERHEAD_BYTES,
-    sync_write,
-    wire_time_s,
-    write,
-)
+from snake_gym.hardware.bus.protocol import BROADCAST_ID, MAX_PARAMS, PROTOCOLS, wire_time_s
 from snake_gym.hardware.bus.transport import SerialTransport, Transport
 
 _SILENT_AFTER = 3
@@ -47,6 +43,8 @@ _PROBE_INTERVAL_S = 0.25
 """Time between two requests to a servo left out [s]."""
 _TWIN_S, _TWIN_READINGS = 0.0015, 2
 """Time for a second servo with the same ID to answer [s], and readings that have to be garbled for it."""
+_ALERT = 0x80
+"""Bit of an answer's error in protocol 2: the servo has a fault."""
 _IDENTITY = ("firmware_major", "firmware_minor", "model", "return_delay")
 
 
@@ -64,13 +62,14 @@ def open_bus(port: BusPort, retries: int, reopens: bool) -> ServoBus:
 
 def wire_times(n_servos: int, baud: int, family: ServoFamily, return_delay_s: float = 0.0) -> CycleTime:
     """Return the times on the wire of a bus cycle of ``n_servos``."""
-    reading, goal = family.cover(READING), family.cover(GOAL)
-    answer = OVERHEAD_BYTES + reading[-1].end - reading[0].address
+    reading, goal, protocol = family.cover(READING), family.cover(GOAL), PROTOCOLS[family.protocol]
+    answer = protocol.overhead_bytes + reading[-1].end - reading[0].address
     block = 1 + goal[-1].end - goal[0].address
-    n_packets = math.ceil(n_servos * block / ((MAX_PARAMS - 2) // block * block))
+    per_packet = (MAX_PARAMS - 2 * protocol.word_bytes) // block
+    head = protocol.request_bytes + 2 * protocol.word_bytes
     return CycleTime(
-        wire_time_s(OVERHEAD_BYTES + 2 + n_servos * (1 + answer), baud) + n_servos * return_delay_s,
-        wire_time_s(n_packets * (OVERHEAD_BYTES + 2) + n_servos * block, baud),
+        wire_time_s(head + n_servos * (1 + answer), baud) + n_servos * return_delay_s,
+        wire_time_s(math.ceil(n_servos / per_packet) * head + n_servos * block, baud),
         return_delay_s,
     )
 
@@ -105,7 +104,11 @@ class ServoBus:
         self.clock: Clock = MonotonicClock() if clock is None else clock
         self.baud, self.retries, self.family = baud, retries, family
         self.port: BusPort | None = None
-        self.line = Line(transport, baud, self.clock, latency_s, reopen)
+        self._protocol = PROTOCOLS[family.protocol]
+        self.line = Line(transport, baud, self.clock, latency_s, reopen, self._protocol)
+        self._faults: dict[int, ServoError] = {}
+        has_watchdog = "bus_watchdog" in family.by_name
+        self._watchdog = round(WATCHDOG_S / family.scale("bus_watchdog")) if has_watchdog else 0
         self._misses: Counter[int] = Counter()
         self._next_probe_s: dict[int, float] = {}
 
@@ -151,11 +154,14 @@ class ServoBus:
             for servo_id, answer in answers.items():
                 if not isinstance(answer, str):
                     found.values[servo_id] = unpack(registers, answer.params)
-                    found.errors[servo_id] = self.family.faults_of(answer.error_or_instruction)
+                    code, is_plain = answer.error_or_instruction, self.family.protocol == 1
+                    alerted = ServoError.OTHER if code & _ALERT else ServoError(0)
+                    found.errors[servo_id] = self.family.faults_of(code) if is_plain else alerted
                     del failures[servo_id]
                     self._misses.pop(servo_id, None)
                 elif answer != NO_TIME:
                     failures[servo_id] = answer
+        self._ask_alerted(found, deadline_s)
         if PORT_GONE in failures.values():
             failures.update(dict.fromkeys(failures, PORT_GONE))
         self._misses.update(one for one, why in failures.items() if one in common and why not in (NO_TIME, PORT_GONE))
@@ -189,24 +195,26 @@ class ServoBus:
 
     def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]:
         name, value = "torque_enable", int(on)
-        target, data = self.family.register(name), self.family.encode(name, value)
+        wanted = {"bus_watchdog": self._watchdog, name: value} if on and self._watchdog else {name: value}
         known: dict[int, bool] = dict.fromkeys(ids, False)
         for _ in range(2 * (1 + self.retries)):
             rest = [servo_id for servo_id in ids if not known[servo_id]]
-            if not rest or not self._send_all(target.address, [(servo_id, data) for servo_id in rest]):
+            if not rest or not self._send_torque(rest, value):
                 return known
             for servo_id in rest:  # a servo left out for its silence is asked as well
                 self._misses.pop(servo_id, None)
-            held = self.read_block(rest, name).values
-            known.update({i: values is not None and values[name] == value for i, values in held.items()})
+            known.update(dict.fromkeys(rest, True))
+            for register, count in wanted.items():
+                for servo_id, held in self.read_block(rest, register).values.items():
+                    known[servo_id] &= held is not None and held[register] == count
         for servo_id in ids:
-            if not known[servo_id]:
+            if not known[servo_id] and len(wanted) == 1:
                 known[servo_id] = self.write_register(servo_id, name, value)
         return known
 
     def torque_off_all(self) -> bool:
         target, data = self.family.register("torque_enable"), self.family.encode("torque_enable", 0)
-        return self.line.send(write(BROADCAST_ID, target.address, data))
+        return self.line.send(self._protocol.write(BROADCAST_ID, target.address, data))
 
     def cycle_time(self, ids: Sequence[int]) -> CycleTime:
         times = wire_times(len(ids), self.baud, self.family, self.line.longest_return_delay_s(ids))
@@ -215,11 +223,35 @@ class ServoBus:
     def close(self) -> None:
         self.line.close()
 
+    def _ask_alerted(self, found: BlockRead, deadline_s: float) -> None:
+        """Ask the servos that say that they have faults for these."""
+        alerted = [servo_id for servo_id, error in found.errors.items() if error]
+        if self.family.protocol == 1 or not alerted:
+            return
+        address, longest = self.family.register("hardware_error").address, self.family.registers[-1].end
+        for servo_id, answer in self.line.read(alerted, address, 1, longest - address, deadline_s).items():
+            if not isinstance(answer, str):
+                self._faults[servo_id] = self.family.faults_of(answer.params[0])
+        found.errors.update({servo_id: self._faults.get(servo_id, ServoError.OTHER) for servo_id in alerted})
+
+    def _send_torque(self, ids: Sequence[int], value: int) -> bool:
+        """Switch the torque; set the bus watchdog before, and clear it after torque-off. Return False: no port."""
+        writes = [("torque_enable", value)]
+        if self._watchdog:
+            armed = [("bus_watchdog", 0), ("bus_watchdog", self._watchdog)]  # 0 clears an earlier stop
+            writes = armed + writes if value else writes + armed[:1]
+        for name, count in writes:
+            target, data = self.family.register(name), self.family.encode(name, count)
+            if not self._send_all(target.address, [(servo_id, data) for servo_id in ids]):
+                return False
+        return True
+
     def _send_all(self, address: int, blocks: list[tuple[int, bytes]]) -> bool:
         """Send blocks in as few sync writes as possible. Return False if the port is gone."""
-        per_packet = (MAX_PARAMS - 2) // (1 + len(blocks[0][1])) if blocks else 1
+        protocol = self._protocol
+        per_packet = (MAX_PARAMS - 2 * protocol.word_bytes) // (1 + len(blocks[0][1])) if blocks else 1
         parts = range(0, len(blocks), per_packet)
-        return all(self.line.send(sync_write(address, blocks[k : k + per_packet])) for k in parts)
+        return all(self.line.send(protocol.sync_write(address, blocks[k : k + per_packet])) for k in parts)
 
     def _split_silent(self, ids: Sequence[int], now: float) -> tuple[list[int], list[int]]:
         """Return the servos to ask together, and the silent one, if any, to ask alone now."""

@@ -26,14 +26,16 @@ from snake_gym.config.files import read_file
 from snake_gym.config.settings import Angle, PositiveCount
 from snake_gym.hardware.bus.bus import BlockRead
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
-from snake_gym.hardware.bus.protocol import MAX_ID
+from snake_gym.hardware.bus.protocol import PROTOCOLS
 from snake_gym.robot.spec import FloatArray
 
 _WHOLE_RESOLUTION = 1
 """Required ``angle_resolution``: a higher one multiplies every motion."""
+_TIME_BASED = 4
+"""Bit of ``drive_mode`` with which the register of the goal's speed holds a time."""
 IDENTITY = (
     "model", "firmware_major", "firmware_minor", "homing_offset", "min_angle_limit", "max_angle_limit", "phase",
-    "angle_resolution",
+    "angle_resolution", "drive_mode",
 )  # fmt: skip
 """Registers that tell another servo, or another zero or range."""
 SETUP = (
@@ -79,6 +81,8 @@ def faults(held: Held, name: str, ends_steps: tuple[float, float] | None, family
         return [f"{name} is in mode {mode}; expected {family.position_mode}, position"]
     if resolution != _WHOLE_RESOLUTION:
         return [f"{name} has angle_resolution {resolution}; expected {_WHOLE_RESOLUTION}"]
+    if held.get("drive_mode", 0) & _TIME_BASED:
+        return [f"{name} has drive_mode {held['drive_mode']}, in which speeds are times; expected {_TIME_BASED} less"]
     low, high = reach(held, family)
     least, most = (low, high) if ends_steps is None else sorted(ends_steps)
     if low <= least + 1.0 and most - 1.0 <= high:
@@ -103,7 +107,7 @@ _AGAIN = "calibrate again (python -m snake_gym.hardware calibrate)"
 
 
 class JointCalibration(Settings):
-    servo_id: Annotated[int, Field(ge=0, le=MAX_ID)]
+    servo_id: Annotated[int, Field(ge=0, le=PROTOCOLS[1].max_id)]
     direction: int
     """Sense in which the servo counts: 1 or -1."""
     zero_steps: int

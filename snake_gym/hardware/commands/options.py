@@ -26,6 +26,7 @@ from snake_gym.hardware.robot.connection import EMULATED, POSE_KINDS
 from snake_gym.hardware.robot.key_watch import KeyWatch
 from snake_gym.hardware.robot.run_config import RunConfig
 
+FAMILIES = "feetech, xl330, xl430, xm430, or module:NAME of your own"
 _PATIENCE_S = 0.025
 """Wait for answers of scans and wiggles [s], longer than that of a control loop."""
 CAREFUL = {"safety": {"torque_limit": 0.5, "max_speed_rad_s": 3.0}}
@@ -44,7 +45,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         ("--calibration", "connection.calibration", "FILE", "file that calibrate wrote"),
         ("--pose", "connection.pose.kind", "KIND", f"{', '.join(POSE_KINDS)}, or module:NAME of your own"),
         ("--robot", "robot", "ROBOT", "preset or YAML file of the robot (default: the policy's, or resilient_servo)"),
-        ("--family", "connection.family", "FAMILY", "servo family: feetech, or module:NAME of your own"),
+        ("--family", "connection.family", "FAMILY", f"servo family: {FAMILIES}"),
         ("--latch", "connection.latch", "FILE", "file of the emergency stop (this user's)"),
     ):
         parser.add_argument(option, dest=setting, metavar=metavar, help=text, type=int if metavar == "RATE" else str)
@@ -81,17 +82,17 @@ def open_bus(port: BusPort, retries: int = 2) -> Bus:
         raise ConfigError(f"--port: {error}") from None
 
 
-def add_bus(parser: argparse.ArgumentParser, usual: str = "the family's first") -> None:
+def add_bus(parser: argparse.ArgumentParser, usual: str = "the factory's") -> None:
     """Add --port, --baud and --family, for commands that talk to the servos themselves; ``usual``: the default rate."""
     parser.add_argument("--port", required=True, help="serial device")
     parser.add_argument("--baud", type=int, help=f"baud rate of the bus (default: {usual})")
-    parser.add_argument("--family", default="feetech", help="servo family: feetech, or module:NAME (%(default)s)")
+    parser.add_argument("--family", default="feetech", help=f"servo family: {FAMILIES} (%(default)s)")
 
 
 def bus_port(options: argparse.Namespace) -> BusPort:
     """Return port, baud rate and family that the options name. Raises ConfigError."""
     family = find_family(options.family)
-    baud = family.baud_rates[0] if options.baud is None else options.baud
+    baud = family.usual_baud if options.baud is None else options.baud
     choose(str(baud), map(str, family.baud_rates), "--baud")
     return BusPort(options.port, baud, family, _PATIENCE_S)
 

@@ -67,7 +67,10 @@ def run(options: argparse.Namespace) -> int:
     if not found:
         rates, more = ", ".join(map(str, bauds)), "" if options.all_bauds else "; try --all-bauds"
         ids = say_ids(options.ids)
-        print(f"nobody of {ids} answers on {port.device} at {rates} baud; look at power, cable and ids{more}")
+        print(
+            f"nobody of {ids} answers on {port.device} at {rates} baud; look at power, cable, ids and the family "
+            f"(--family {port.family.name}){more}"
+        )
         return 1
     twins = [servo.info.id for servo in found if servo.info.ambiguous]
     alone = [servo for servo in found if not servo.info.ambiguous]

@@ -23,8 +23,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from snake_gym.hardware.bus.bus import ADAPTER_S, PORT_GONE, READING_SHARE, Bus, close_locks, say_twins
-from snake_gym.hardware.bus.family import READING, ServoError
+from snake_gym.hardware.bus.bus import ADAPTER_S, PORT_GONE, READING_SHARE, WATCHDOG_S, Bus, say_twins, set_back
+from snake_gym.hardware.bus.family import READING, ServoError, describe_error
 from snake_gym.hardware.bus.transport import SerialTransport
 from snake_gym.hardware.calibration.calibration import Calibration, changes, faults, read_held
 from snake_gym.hardware.guard.body import BodySample, BringUpError, ServoReadings
@@ -45,6 +45,11 @@ _BEND_BACK = (
     "bend it back by hand; where the robot does not look like that, calibrate again "
     "(python -m snake_gym.hardware calibrate)"
 )
+_SET_BACK = {
+    "lock": (0, 1, "the memory of servos {} was open: it is closed now"),
+    "bus_watchdog": (-1, 0, "servos {} had stopped by themselves, as nobody spoke to them any more"),
+}
+"""Registers that a killed program leaves behind: count, the right one, and what to say."""
 _ABSENT_S = 0.1
 """Silence after which a servo may have restarted [s]."""
 _PATIENCE_S = 0.005
@@ -75,6 +80,7 @@ class ServoBody:
         self.watch: Callable[[BodySample], None] | None = None
         """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
         self.n_joints = n = len(calibration.joints)
+        self._has_watchdog = "bus_watchdog" in bus.family.by_name
         self._speed = calibration.goal_speeds(speed_rad_s)
         self._read = ServoReadings(calibration)
         self._cycle_s = self._line_free_s = -math.inf
@@ -132,6 +138,8 @@ class ServoBody:
 
     def cycle(self) -> None:
         """Read all servos once and check the readings; a goal is owed afterwards."""
+        if self._has_watchdog and self.clock.now() - self.torque.fed_s > 0.5 * WATCHDOG_S:
+            self._follows[:] = False  # they may have stopped by themselves
         self.torque.look()
         now = self.clock.now()
         passed_s = now - self._cycle_s if math.isfinite(self._cycle_s) else self.period_s
@@ -176,6 +184,7 @@ class ServoBody:
 
     def _ask(self, deadline_s: float) -> None:
         read = self.bus.read_block(self.calibration.ids, *READING, deadline_s=deadline_s)
+        self.torque.fed_s = self.clock.now()
         gone = bool(read.failures) and set(read.failures.values()) == {PORT_GONE}
         if gone and len(read.failures) == self.n_joints:
             if self._gone_since_s is None:
@@ -226,6 +235,7 @@ class ServoBody:
         if refused and refused not in self._refused:
             self._refused.add(refused)
             self._news.append(f"{refused}: it stays limp")
+        set_back(self.bus, [servo_id], "bus_watchdog", -1, 0)
         if wrong != [] or not self._set_torque_limit(servo_id, self.limits.torque_limit):
             return False
         self.torque.expect_on([servo_id])  # its place is the goal before the torque is on
@@ -266,10 +276,14 @@ class ServoBody:
         missing = self._find_missing(asked)
         self._news += [f"{self._name(joint)} does not answer" for joint in missing]
         present = [joint for joint in range(self.n_joints) if joint not in missing]
-        opened = [str(one) for one in close_locks(self.bus, [ids[joint] for joint in present])]
-        if opened:
-            self._news.append(f"the memory of servos {', '.join(opened)} was open: it is closed now")
+        for register, (wrong, right, news) in _SET_BACK.items():
+            found = set_back(self.bus, [ids[joint] for joint in present], register, wrong, right)
+            if found:
+                self._news.append(news.format(", ".join(map(str, found))))
         complaint = self.bus.cycle_time(ids).too_short(self.period_s, len(ids), self.bus.baud)
+        if self._has_watchdog and self.period_s > WATCHDOG_S / 3.0:
+            expected = f"expected <= {WATCHDOG_S / 3.0:g}: without a packet these servos stop after {WATCHDOG_S:g} s"
+            complaint = f"connection.period_s is {self.period_s:g}; {expected}"
         if complaint is not None:
             raise BringUpError(complaint)
         give_up_s = self.clock.now() + _UP_PATIENCE_S
@@ -322,10 +336,13 @@ class ServoBody:
         found = read_held(self.bus, [one.servo_id])[one.servo_id]
         if found is None:
             return None
+        family = self.calibration.family
+        if family.protocol == 2 and (fatal := info.error & family.faults_of(found["unload_condition"])):
+            return [f"{name} says {describe_error(fatal)}, and stays limp until its supply has been off"]
         changed = [] if one.held is None else changes(one.held, found, one.servo_id)
         step_rad = one.direction * self.calibration.rad_per_step
         ends = one.zero_steps + one.low_rad / step_rad, one.zero_steps + one.high_rad / step_rad
-        return [f"{name}: {line}" for line in changed] or faults(found, name, ends, self.calibration.family)
+        return [f"{name}: {line}" for line in changed] or faults(found, name, ends, family)
 
     def _check_reading(self, joints: list[int]) -> None:
         """Raise BringUpError if a servo of ``joints`` (from 0) is silent, beyond a limit, or has a broken encoder, or a

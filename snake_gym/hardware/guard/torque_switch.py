@@ -12,13 +12,15 @@ import contextlib
 import math
 from collections.abc import Iterable, Sequence
 
-from snake_gym.hardware.bus.bus import PORT_GONE, Bus, BusPort
+from snake_gym.hardware.bus.bus import PORT_GONE, WATCHDOG_S, Bus, BusPort
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 
 BEAT, REST = b"+", b"-"
 BOARD_BAUD = 115_200
+_FEED_S = 0.2 * WATCHDOG_S
+"""Longest time between two packets to servos with a bus watchdog [s]."""
 _AGAIN_S = 0.1
 """Time between two attempts to switch off what did not confirm it [s]."""
 
@@ -52,6 +54,8 @@ class TorqueSwitch:
         self._rests = True
         self._lock = None if bus.port is None else bus.port.to_dict() | {"ids": list(ids)}
         self._asked_s = -math.inf
+        self.fed_s = -math.inf
+        """Time of the last packet to all servos that may have torque, as far as known [s]."""
         self.stop = stop
         self.pending: set[int] = set()
         """IDs of servos that may have torque."""
@@ -87,9 +91,13 @@ class TorqueSwitch:
         self.beat()
 
     def beat(self) -> None:
-        """Tell the board that somebody is in charge of servos that may have torque."""
+        """Tell the board, and servos with a bus watchdog, that somebody is in charge of what may have torque."""
         if self.pending:
             self._tell_board(BEAT)
+            now = self._bus.clock.now()
+            if now - self.fed_s > _FEED_S and "bus_watchdog" in self._bus.family.by_name:
+                self.fed_s = now
+                self._bus.read_block(sorted(self.pending), "torque_enable", deadline_s=now + _FEED_S)
 
     def look(self) -> None:
         """Beat, and stop if the emergency stop is tripped or the board hears nothing; after a stop, try again what is

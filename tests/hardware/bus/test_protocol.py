@@ -7,35 +7,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snake_gym.hardware.bus import protocol
-from snake_gym.hardware.bus.protocol import Packet, PacketParser, build
+from snake_gym.hardware.bus.protocol import PROTOCOLS, Packet, PacketParser, Protocol
 
+FEETECH, DYNAMIXEL = PROTOCOLS[1], PROTOCOLS[2]
 GOAL = bytes([50, *(1000).to_bytes(2, "little"), 0, 0, *(1000).to_bytes(2, "little")])
 
 
 @pytest.mark.parametrize(
     ("packet", "golden"),
     [
-        (protocol.write(0xFE, 55, b"\x00"), "FF FF FE 04 03 37 00 C3"),
-        (protocol.read(1, 56, 2), "FF FF 01 04 02 38 02 BE"),
-        (protocol.write(1, 41, GOAL), "FF FF 01 0A 03 29 32 E8 03 00 00 E8 03 C0"),
-        (protocol.sync_read([1, 2], 56, 15), "FF FF FE 06 82 38 0F 01 02 2F"),
-        (protocol.sync_write(40, [(1, b"\x01"), (2, b"\x00")]), "FF FF FE 08 83 28 01 01 01 02 00 49"),
-        (protocol.ping(1), "FF FF 01 02 01 FB"),
+        (FEETECH.write(0xFE, 55, b"\x00"), "FF FF FE 04 03 37 00 C3"),
+        (FEETECH.read(1, 56, 2), "FF FF 01 04 02 38 02 BE"),
+        (FEETECH.write(1, 41, GOAL), "FF FF 01 0A 03 29 32 E8 03 00 00 E8 03 C0"),
+        (FEETECH.sync_read([1, 2], 56, 15), "FF FF FE 06 82 38 0F 01 02 2F"),
+        (FEETECH.sync_write(40, [(1, b"\x01"), (2, b"\x00")]), "FF FF FE 08 83 28 01 01 01 02 00 49"),
+        (FEETECH.ping(1), "FF FF 01 02 01 FB"),
+        (DYNAMIXEL.ping(1), "FF FF FD 00 01 03 00 01 19 4E"),
+        (DYNAMIXEL.status(1, 0, bytes([6, 4, 38])), "FF FF FD 00 01 07 00 55 00 06 04 26 65 5D"),
+        (DYNAMIXEL.read(1, 132, 4), "FF FF FD 00 01 07 00 02 84 00 04 00 1D 15"),
+        (DYNAMIXEL.write(1, 116, bytes([0, 2, 0, 0])), "FF FF FD 00 01 09 00 03 74 00 00 02 00 00 CA 89"),
+        (DYNAMIXEL.sync_read([1, 2], 132, 4), "FF FF FD 00 FE 09 00 82 84 00 04 00 01 02 CE FA"),
+        (
+            DYNAMIXEL.sync_write(116, [(1, bytes([150, 0, 0, 0])), (2, bytes([170, 0, 0, 0]))]),
+            "FF FF FD 00 FE 11 00 83 74 00 04 00 01 96 00 00 00 02 AA 00 00 00 82 87",
+        ),  # all of protocol 2 from Robotis's e-manual
     ],
 )
 def test_golden_packets(packet: bytes, golden: str) -> None:
     assert packet.hex(" ").upper() == golden
 
 
+both = pytest.mark.parametrize("protocol", [FEETECH, DYNAMIXEL], ids=["feetech", "dynamixel"])
 packets = st.builds(
-    Packet, st.integers(0, 254), st.integers(0, 255), st.binary(max_size=40)
+    Packet,
+    st.integers(0, 252),
+    st.integers(0, 255),
+    st.lists(st.sampled_from(b"\xff\xff\xfd\xfd\x00\x55\x07"), max_size=40).map(bytes),
 )  # any content, header bytes included
 
 
+@both
 @given(st.lists(packets, max_size=8), st.lists(st.integers(1, 9), min_size=1, max_size=30))
-def test_packets_come_through_whatever_the_pieces(sent: list[Packet], pieces: list[int]) -> None:
-    parser, data, found = PacketParser(), b"".join(build(*packet) for packet in sent), []
+def test_packets_come_through_whatever_the_pieces(protocol: Protocol, sent: list[Packet], pieces: list[int]) -> None:
+    parser, data, found = PacketParser(protocol), b"".join(protocol.status(*packet) for packet in sent), []
     k = 0
     while data:
         n = pieces[k % len(pieces)]
@@ -45,20 +59,24 @@ def test_packets_come_through_whatever_the_pieces(sent: list[Packet], pieces: li
     assert parser.flush() == []
 
 
-@pytest.mark.parametrize("noise", [b"\xff", b"\xff\xff", b"\x00", b"\xff\xff\xff\xff", b"\xff\xff\x01", b"\x55" * 50])
-def test_noise_before_a_packet_is_skipped(noise: bytes) -> None:
-    parser = PacketParser(max_params=20)
-    found = parser.feed(noise + build(7, 1, b"\x12\x34")) + parser.flush()
+@both
+@pytest.mark.parametrize(
+    "noise", [b"\xff", b"\xff\xff", b"\xff\xff\xfd", b"\x00", b"\xff\xff\xff\xff", b"\xff\xff\x01", b"\x55" * 50]
+)
+def test_noise_before_a_packet_is_skipped(protocol: Protocol, noise: bytes) -> None:
+    parser = PacketParser(protocol, max_params=20)
+    found = parser.feed(noise + protocol.status(7, 1, b"\x12\x34")) + parser.flush()
     assert found == [Packet(7, 1, b"\x12\x34")]
 
 
-def test_damaged_packets_are_dropped_and_cost_the_others_nothing() -> None:
+@both
+def test_damaged_packets_are_dropped_and_cost_the_others_nothing(protocol: Protocol) -> None:
     """One packet in three has a byte changed, dropped or inserted."""
-    rng, parser = np.random.default_rng(2), PacketParser(max_params=40)
+    rng, parser = np.random.default_rng(2), PacketParser(protocol, max_params=40)
     intact, n_damaged, stream = set[Packet](), 0, b""
     for _ in range(5_000):
-        packet = Packet(int(rng.integers(0, 254)), int(rng.integers(0, 256)), rng.bytes(int(rng.integers(8, 41))))
-        data, at, kind = bytearray(build(*packet)), int(rng.integers(2, 13)), int(rng.integers(0, 9))
+        packet = Packet(int(rng.integers(0, 253)), int(rng.integers(0, 256)), rng.bytes(int(rng.integers(8, 41))))
+        data, at, kind = bytearray(protocol.status(*packet)), int(rng.integers(2, 13)), int(rng.integers(0, 9))
         if kind == 0:
             data[at] ^= int(rng.integers(1, 256))
         elif kind == 1:
@@ -77,13 +95,14 @@ def test_damaged_packets_are_dropped_and_cost_the_others_nothing() -> None:
     assert len(intact - set(found)) <= len(wrong), "lost to a wrong one that took in its first bytes"
 
 
-def test_all_single_byte_errors_are_noticed() -> None:
+@both
+def test_all_single_byte_errors_are_noticed(protocol: Protocol) -> None:
     """A sum of bytes finds every damage to a single byte of the body."""
-    sent = build(5, 0, bytes([1, 0xFF, 0xFF, 9]))
+    sent = protocol.status(5, 0, bytes([1, 0xFF, 0xFF, 9]))
     for at in range(2, len(sent)):
         for value in range(256):
             damaged = bytearray(sent)
             damaged[at] = value
-            parser = PacketParser()
+            parser = PacketParser(protocol)
             found = parser.feed(bytes(damaged)) + parser.flush()
             assert found == ([Packet(5, 0, bytes([1, 0xFF, 0xFF, 9]))] if value == sent[at] else [])

@@ -12,9 +12,10 @@ from snake_gym.emulator.bus import EmulatedServo, on_one_wire
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.bus.bus import GARBLED
 from snake_gym.hardware.guard.body import BringUpError
-from tests.hardware.rig import AdapterFaults, Bench, Rig, serve
+from tests.hardware.rig import AdapterFaults, Bench, Rig, new_servo, serve
 
 BAUD = 1_000_000
+both = pytest.mark.usefixtures("family")
 
 
 def test_bytes_that_overlap_are_anded() -> None:
@@ -26,10 +27,12 @@ def test_bytes_that_overlap_are_anded() -> None:
 
 def twins(return_delay: int) -> list[EmulatedServo]:
     """Servos 7 and 9, and two with id 8 between them; the second answers ``return_delay`` counts of 2 us later."""
-    second = EmulatedServo(8, zero_steps=1200, settings={"return_delay": return_delay})
-    return [EmulatedServo(7), EmulatedServo(8), second, EmulatedServo(9)]
+    servos = [new_servo(7), new_servo(8), new_servo(8, zero_steps=1200), new_servo(9)]
+    servos[2].memory.set("return_delay", return_delay)
+    return servos
 
 
+@both
 @pytest.mark.parametrize("return_delay", [0, 5, 250], ids=["at once", "overlapping", "in turn"])
 def test_twins_are_heard_and_nobody_else_is_blamed(return_delay: int) -> None:
     bench = Bench(twins(return_delay))
@@ -37,7 +40,7 @@ def test_twins_are_heard_and_nobody_else_is_blamed(return_delay: int) -> None:
     assert {one: info and info.ambiguous for one, info in found.items()} == {6: None, 7: False, 8: True, 9: False}
     bench.servos[2].dead = True
     info = bench.driver.ping(8)
-    assert info is not None and (info.ambiguous, info.model) == (False, 777)
+    assert info is not None and (info.ambiguous, info.model) == (False, bench.servos[1].model.number)
 
 
 def test_garbled_answers_are_called_so() -> None:
@@ -50,6 +53,7 @@ def test_noise_is_no_twin() -> None:
     assert not any(info.ambiguous for _ in range(200) if (info := bench.driver.ping(1)) is not None)
 
 
+@both
 @pytest.mark.parametrize("return_delay", [0, 250])
 def test_a_robot_with_twins_does_not_start_whatever_may_be_lost(tmp_path: Path, return_delay: int) -> None:
     rig = Rig(tmp_path, 4)

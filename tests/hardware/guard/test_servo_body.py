@@ -13,6 +13,8 @@ import pytest
 
 from snake_gym.config import build, load_yaml
 from snake_gym.emulator.bus import HostEnd
+from snake_gym.hardware.bus.bus import WATCHDOG_S
+from snake_gym.hardware.bus.family import ServoFamily
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
@@ -20,6 +22,8 @@ from snake_gym.hardware.guard.emergency_stop import find_locks
 from snake_gym.hardware.guard.servo_body import ServoBody
 from snake_gym.hardware.robot.run_config import RunConfig
 from tests.hardware.rig import QUICK, Rig
+
+both = pytest.mark.usefixtures("family")
 
 
 @pytest.fixture
@@ -30,12 +34,13 @@ def rig(tmp_path: Path) -> Rig:
     return made
 
 
+@both
 def test_it_comes_up_where_it_is_and_follows_references(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     sample = rig.body.start()
     np.testing.assert_allclose(sample.joint_angle, [0.0, 0.1, 0.2, 0.3], atol=1e-3)
     assert rig.torque_on() == [True] * 4 and find_locks(rig.stop.latch) == [], "memory has no port to lock"
-    assert [servo.memory.get("torque_limit") for servo in rig.servos] == [1000] * 4
+    assert [servo.memory.value("torque_limit") for servo in rig.servos] == [1.0] * 4
     wanted = np.array([0.3, -0.2, 0.1, 0.0])
     rig.run(1.0, wanted)
     sample = rig.body.sample()
@@ -59,6 +64,7 @@ def test_an_encoder_that_wraps_within_the_range_keeps_the_robot_down_unless_it_c
     np.testing.assert_allclose(rig.plant.joint_angle(), -0.3, atol=2e-3)
 
 
+@both
 def test_a_dead_servo_is_a_lost_joint_and_the_others_go_on(rig: Rig) -> None:
     rig.servos[1].dead = True
     wanted = np.array([0.3, 0.0, 0.1, 0.0])
@@ -75,6 +81,7 @@ def test_a_dead_servo_is_a_lost_joint_and_the_others_go_on(rig: Rig) -> None:
     np.testing.assert_allclose(rig.plant.joint_angle(), wanted, atol=2e-3)
 
 
+@both
 def test_the_emergency_stop_switches_torque_off_and_holds_until_cleared(rig: Rig) -> None:
     rig.stop.trip("the key")
     rig.run(0.1, np.full(4, 0.5))
@@ -99,6 +106,7 @@ STOPS: dict[str, tuple[Callable[[Rig], object], str]] = {
 }
 
 
+@both
 @pytest.mark.parametrize("trouble", STOPS)
 def test_what_stops_the_robot_is_latched_and_takes_the_torque_of_those_that_hear(tmp_path: Path, trouble: str) -> None:
     """With the limits of the shipped settings."""
@@ -117,6 +125,7 @@ def test_what_stops_the_robot_is_latched_and_takes_the_torque_of_those_that_hear
     assert said == any(servo.dead for servo in rig.servos)
 
 
+@both
 def test_a_cable_that_is_pulled_and_put_back(rig: Rig) -> None:
     rig.run(0.3, np.zeros(4))
     rig.bus.unplugged = True
@@ -137,6 +146,7 @@ def test_a_cable_that_is_pulled_and_put_back(rig: Rig) -> None:
     assert "torque is off in all servos now" in rig.body.news()
 
 
+@both
 def test_a_latch_that_cannot_be_written_stops_nobody_from_stopping(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
@@ -149,6 +159,7 @@ def test_a_latch_that_cannot_be_written_stops_nobody_from_stopping(tmp_path: Pat
     assert any("could not be latched" in line for line in rig.body.news())
 
 
+@both
 def test_a_servo_that_starts_anew_in_mid_run_follows_from_where_it_is_with_the_torque_of_the_run(
     tmp_path: Path,
 ) -> None:
@@ -166,14 +177,16 @@ def test_a_servo_that_starts_anew_in_mid_run_follows_from_where_it_is_with_the_t
         rig.run(0.02, np.zeros(4), period_s=0.02)
         angles.append(float(rig.plant.joint_angle()[1]))
         if rig.torque_on()[1]:
-            torque.add(servo.memory.get("torque_limit"))
-    assert torque == {300}
+            torque.add(round(servo.memory.value("torque_limit"), 2))
+    assert torque == {0.3}
     assert np.abs(np.diff(angles)).max() < 0.03, "1 rad/s and 20 ms a look"
     assert angles[-1] == pytest.approx(0.0, abs=0.01)
     assert rig.body.stop_reason is None
 
 
-def test_a_servo_that_was_missing_at_the_start_is_checked_and_follows_when_it_comes(tmp_path: Path) -> None:
+def test_a_servo_that_was_missing_at_the_start_is_checked_and_follows_when_it_comes(
+    tmp_path: Path, family: ServoFamily
+) -> None:
     rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, torque_limit=0.3, max_speed_rad_s=1.0))
     rig.servos[3].dead = True
     assert rig.body.start().lost.tolist() == [False] * 3 + [True]
@@ -184,22 +197,23 @@ def test_a_servo_that_was_missing_at_the_start_is_checked_and_follows_when_it_co
     rig.servos[3].dead = False
     rig.run(0.5, np.full(4, -0.5))
     assert not rig.torque_on()[3]
-    assert sum("is in mode 1; expected 0, position: it stays limp" in line for line in rig.body.news()) == 1
-    rig.servos[3].memory.set("mode", 0)
+    said = f"is in mode 1; expected {family.position_mode}, position: it stays limp"
+    assert sum(said in line for line in rig.body.news()) == 1
+    rig.servos[3].memory.set("mode", family.position_mode)
     rig.run(0.2, np.full(4, -0.5))
     assert 0.0 < rig.plant.joint_angle()[3] < 0.3, "no jump from 0.3 to -0.5"
     rig.run(1.5, np.full(4, -0.5))
     assert rig.plant.joint_angle()[3] == pytest.approx(-0.5, abs=0.01)
-    assert rig.servos[3].memory.get("torque_limit") == 300
+    assert rig.servos[3].memory.value("torque_limit") == pytest.approx(0.3, abs=1e-3)
 
 
 TROUBLE: dict[str, tuple[Callable[[Rig], object], str]] = {
-    "mode": (lambda rig: rig.servos[2].memory.set("mode", 3), r"3 \(servo 3\) is in mode 3; expected 0, position"),
+    "mode": (lambda rig: rig.servos[2].memory.set("mode", 1), r"3 \(servo 3\) is in mode 1; expected \d, position"),
     "limits": (
         lambda rig: rig.servos[2].memory.set("max_angle_limit", 2100),
         r"joint 3 \(servo 3\) has angle limits 0 to 2100; expected at least 1266 to 2830",
     ),
-    "hot": (lambda rig: setattr(rig.servos[2], "temperature_c", 90.0), "too hot"),
+    "hot": (lambda rig: setattr(rig.servos[2], "temperature_c", 90.0), "too hot|says heat"),
     "out of range": (
         lambda rig: rig.plant._angle.__setitem__(2, 2.5),
         r"joint 3 \(servo 3\): it is at .* outside its range -1.2 to 1.2 by more than 0.2: bend",
@@ -212,20 +226,22 @@ TROUBLE: dict[str, tuple[Callable[[Rig], object], str]] = {
 }  # fmt: skip
 
 
+@both
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_torque_that_was_on_goes_off_where_the_way_up_fails(tmp_path: Path, trouble: str) -> None:
     rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, max_lost_joints=0))
     for servo in rig.servos:  # a process that died has left them so
         servo.memory.set("torque_enable", 1)
     make, message = TROUBLE[trouble]
-    make(rig)
     assert rig.torque_on() == [True] * 4
+    make(rig)
     with pytest.raises(BringUpError, match=message):
         rig.body.start()
     assert rig.torque_on() == [False, False, trouble == "servo missing", False]
     assert not any("torque" in line for line in rig.body.news()), "a servo that never answered is not waited for"
 
 
+@both
 def test_a_broken_encoder_is_a_lost_joint_that_gets_no_goals_and_whose_angle_is_not_believed(rig: Rig) -> None:
     rig.run(0.3, np.full(4, 0.2))
     rig.servos[1].encoder_broken = True
@@ -239,6 +255,7 @@ def test_a_broken_encoder_is_a_lost_joint_that_gets_no_goals_and_whose_angle_is_
     assert any("joint 2: encoder" in line for line in rig.body.news())
 
 
+@both
 def test_a_gait_that_swings_about_a_jammed_joint_s_angle_does_not_hide_the_stall(tmp_path: Path) -> None:
     """The load is at its limit but for the moments in which the reference passes the joint; others swing along."""
     rig = Rig(tmp_path)
@@ -263,6 +280,7 @@ def test_memory_that_was_left_open_is_closed_on_the_way_up(tmp_path: Path) -> No
     assert any("memory of servos 2 was open" in line for line in rig.body.news())
 
 
+@both
 @pytest.mark.parametrize("how", ["a reason", "Ctrl-C", "the emergency stop"])
 def test_the_way_up_can_be_interrupted_at_any_moment(tmp_path: Path, how: str) -> None:
     for after in range(0, 60, 6):
@@ -295,13 +313,16 @@ class SlowHost(HostEnd):
         return super().read(max_bytes, timeout_s)
 
 
+@both
 @pytest.mark.parametrize("who", ["computer", "servos"])
 def test_a_computer_that_is_late_is_named_and_servos_behind_a_cut_cable_are_blamed_themselves(
     tmp_path: Path, who: str
 ) -> None:
     rig = Rig(tmp_path)
     host = SlowHost(rig.bus)
-    rig.body = ServoBody(ServoBus(host, clock=rig.clock), rig.calibration, QUICK, stop=rig.stop)
+    rig.body = ServoBody(
+        ServoBus(host, clock=rig.clock, family=rig.driver.family), rig.calibration, QUICK, stop=rig.stop
+    )
     rig.body.start()
     if who == "computer":
         host.pause_s = 0.05
@@ -312,3 +333,31 @@ def test_a_computer_that_is_late_is_named_and_servos_behind_a_cut_cable_are_blam
     rig.run(2.0, np.full(4, 0.2))
     assert rig.body.stop_reason is not None and "are lost; at most 2 may be" in rig.body.stop_reason
     assert ("this computer was late by" in rig.body.stop_reason) == (who == "computer")
+
+
+def test_x_servos_brake_where_nobody_speaks_to_them_and_follow_when_somebody_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.hardware.rig.MODEL", "XL430-W250")
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=1.0, max_speed_rad_s=1.0))
+    rig.body.start()
+    rig.run(1.0, np.full(4, 0.5))
+    assert rig.torque_on() == [True] * 4 and {one.memory.value("bus_watchdog") for one in rig.servos} == {WATCHDOG_S}
+    for servo in rig.servos:  # a long way to go, as after a command that was wrong
+        servo.write(108, bytes(4) + (20).to_bytes(4, "little") + (3500).to_bytes(4, "little"))
+    rig.wait(WATCHDOG_S + 0.02)
+    held = rig.plant.joint_angle().copy()
+    rig.wait(2.0)
+    assert all(one.memory.get("bus_watchdog") == -1 and one.torque_on for one in rig.servos)
+    np.testing.assert_allclose(rig.plant.joint_angle(), held, atol=0.02)
+    rig.body = second = ServoBody(rig.driver, rig.calibration, QUICK, stop=rig.stop)  # whoever comes next
+    second.start()
+    assert any("servos 1, 2, 3, 4 had stopped by themselves" in line for line in second.news())
+    rig.wait(0.6)  # the computer sleeps
+    rig.run(1.0, np.full(4, 0.3))
+    np.testing.assert_allclose(rig.plant.joint_angle(), 0.3, atol=5e-3)
+    assert any(line == "joints 1, 2, 3, 4 follow again" for line in second.news())
+    rig.servos[1]._latched = 0x20
+    with pytest.raises(BringUpError, match=r"joint 2 \(servo 2\) says overload, and stays limp until its supply"):
+        ServoBody(rig.driver, rig.calibration, QUICK, stop=rig.stop).start()
+    assert not any(rig.torque_on())

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from papers.haghshenas2022.muscle_pair import muscle_force, muscle_length, muscle_lever
+from snake_gym.robot.muscle_pair import muscle_force, muscle_length, muscle_lever
 from snake_gym.robot.spec import MuscleSpec
 from tests.oracles.muscle_pair import MusclePair
 

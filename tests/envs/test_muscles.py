@@ -1,0 +1,72 @@
+"""The muscle robot as an env: pressures as actions, single muscles that fail, what is felt, the tuned gait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import snake_gym  # noqa: F401  (registers)
+from papers.haghshenas2022.runs import CONTROLLER
+from snake_gym.config import load_yaml, merge
+from snake_gym.envs import SnakeEnv, SnakeVectorEnv
+from snake_gym.robot.muscle_pair import muscle_force
+from snake_gym.robot.presets import MUSCLE
+
+PATH = "SnakeGym/PathFollow-v0"
+SHIPPED = load_yaml("configs/env/muscle.yaml")
+PAIR = MUSCLE.actuator.muscle
+RESIDUAL = {"kind": "residual", "controller": {"kind": "speed"}, "pressure_range": 0.3, "pace_range": 0.5}
+
+
+@pytest.mark.parametrize("action", [{"kind": "pressure"}, RESIDUAL])
+def test_the_env_is_gymnasium_s_and_goes_on_from_a_saved_state_bit_for_bit(action: dict[str, Any]) -> None:
+    settings = merge(SHIPPED, {"action": action, "time_limit_s": 2.0, "faults": {"n_min": 2, "onset_min_s": 0.0}})
+    check_env(gym.make(PATH, **settings).unwrapped, skip_render_check=True)
+    one, other = (SnakeVectorEnv(PATH, 3, config=settings) for _ in range(2))
+    other.reset(seed=9)
+    one.reset(seed=2)
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-1.0, 1.0, (20, *one.action_space.shape))
+    for each in actions[:10]:
+        one.step(each)
+    other.core.set_state(one.core.get_state())
+    for each in actions[10:]:
+        for mine, theirs in zip(one.step(each)[:4], other.step(each)[:4], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_pressures_are_commanded_and_a_burst_muscle_is_felt() -> None:
+    burst = {"events": [{"joint": 2, "kind": "burst_right", "onset_s": 0.5}], "n_min": 0}
+    env = SnakeEnv(PATH, config={**SHIPPED, "faults": burst})
+    env.reset(seed=0)
+    action = np.zeros((5, 2))
+    action[:, 1], action[1, 0] = -0.9, 1.0
+    for _ in range(30):
+        obs, *_ = env.step(action.ravel())
+    pressure, tension, longer = (
+        env.core.layout.read(obs[None], f"muscle_{name}").reshape(5, 2) for name in ("pressure", "tension", "length")
+    )
+    expected = PAIR.max_pressure_pa * 0.5 * (1.0 + action)
+    expected[1, 1] = 0.0
+    np.testing.assert_allclose(pressure, expected, atol=1e-3 * PAIR.max_pressure_pa)
+    np.testing.assert_allclose(tension, muscle_force(PAIR, PAIR.rest_length_m + longer, expected), atol=0.1)
+    assert longer[1, 0] < -0.005 and tension[1, 1] == 0.0, "the left muscle alone bends the joint"
+
+
+def test_the_published_gait_holds_the_published_speed_on_the_circle_and_the_tuned_one_keeps_the_schedule() -> None:
+    for controller, least in ((CONTROLLER, 0.26), ({"tuned": "speed"}, 0.2)):
+        whole = {"action": {"kind": "residual", "controller": controller}, "faults": {"n_max": 0}, "time_limit_s": 40.0}
+        env = SnakeVectorEnv(PATH, 2, config=merge(SHIPPED, whole))
+        env.reset(seed=1)
+        speeds = []
+        for _ in range(env.core.n_steps):
+            *_, infos = env.step(np.zeros(env.action_space.shape))
+            angle = env.core.robot.heading()
+            speeds.append((env.core.robot.state.centre_vel.T * [np.cos(angle), np.sin(angle)]).sum(axis=0))
+        settled = np.array(speeds)[len(speeds) // 2 :]
+        assert settled.min() > least and settled.max() < 0.29
+        assert (infos["progress_m"] > 0.99 * 40.0 * 0.275).all()
