@@ -188,7 +188,7 @@ def test_a_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_notebooks_hold_no_outputs() -> None:
-    for path in (ROOT / "docs" / "notebooks").glob("*.ipynb"):
+    for path in [*(ROOT / "docs/notebooks").glob("*.ipynb"), *(ROOT / "examples").glob("*.ipynb")]:
         cells = json.loads(path.read_text())["cells"]
         assert [cell["source"] for cell in cells if cell.get("outputs")] == [], path.name
 
