@@ -49,8 +49,8 @@ def write_mjcf(spec: AnyRobot, ground: GroundSpec | Ground | None = None, shade:
     if shade:
         _shade(root, assets, world)
     if isinstance(spec, SpatialSpec):
-        law = {"friction": (spec.friction, 0.0, 0.0), "solref": (CONTACT_STEPS * spec.step_s, 1.0)}
-        _add(_add(root, "default"), "geom", condim=3, **law)
+        contact = {"friction": (spec.friction, 0.0, 0.0), "solref": (CONTACT_STEPS * spec.step_s, 1.0)}
+        _add(_add(root, "default"), "geom", condim=3, **contact)
         shapes = ground if isinstance(ground, Ground) else make_ground(ground or GroundSpec())
         _lay(shapes, assets, world, shade)
     made: dict[str, Element] = {}
