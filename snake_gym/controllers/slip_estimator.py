@@ -16,9 +16,9 @@ from a slip of at most ``NEGLIGIBLE_RAD``, as of a badly calibrated joint, to it
 ``alarm`` makes a slip known, and it is undone; known slips then follow the score. A lower gain will do where the new
 slip takes the place of another. A slip that comes down to half of ``LEAST_RAD`` is forgotten.
 
-Friction along the links and how late the poses are, other in each robot, are followed too. Limits: obstacles, slopes
-and links that touch are not in the model. It looks one control step ahead: the less way a robot makes, the later slips
-are found. It is loaded at the first step, and needs numba.
+Friction along the links and how late the poses are are followed too. Obstacles, slopes and links that touch are not in
+the model; while links touch, and ``_FIRST`` steps longer, nothing counts. It looks one step ahead: the
+less way a robot makes, the later slips are found. It is loaded at the first step, and needs numba.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class SlipEstimator:
         begins = state["n_seen"] == 0.0
         for name, values in (("angle", angle), ("pose", seen)):
             state[name][begins] = values[begins]
-        pose, head_velocity, mean = self._predict(state, angle)
+        pose, head_velocity, mean, clear = self._predict(state, angle)
         miss = seen[:, None] + state["late_s"][:, None, None] * head_velocity - pose
         miss[..., 2] = np.remainder(miss[..., 2] + math.pi, 2.0 * math.pi) - math.pi
         miss *= valid[:, None, None]  # without a pose the model goes on alone, for which the next one is no evidence
@@ -117,7 +117,7 @@ class SlipEstimator:
         state["velocity"] += _VELOCITY_SHARE / self._dt_s * miss[..., :2]
         state["pose"][:] = pose[:, 0] + miss[:, 0]
         state["angle"][:] = angle
-        state["n_seen"] += 1.0
+        state["n_seen"][:] = np.where(clear, state["n_seen"], 0.0) + 1.0
         state["n_since"] += 1.0
         self._time_poses(state, miss[:, 0], head_velocity[:, 0], counts * (state["n_seen"] > 2.0))
         cos, sin, (x, y, turn) = np.cos(mean)[:, None], np.sin(mean)[:, None], np.moveaxis(miss, 2, 0)
@@ -135,8 +135,8 @@ class SlipEstimator:
             there.centre_xy_w[~slipped] = own[~slipped]
         return there
 
-    def _predict(self, state: ControllerState, angle: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Advance the model's worlds; return their head poses and rates (W, H, 3), and the first's mean angle (W,)."""
+    def _predict(self, state: ControllerState, angle: FloatArray) -> tuple[FloatArray, ...]:
+        """Advance the model; return head poses and rates (W, H, 3), the first's mean angle and if it is clear (W,)."""
         shape = state["velocity"].shape[:2]
         model, n_worlds = self._model(shape[0]), math.prod(shape)
         stand = state["slip"][:, None] + self._steps
@@ -157,8 +157,8 @@ class SlipEstimator:
         head_velocity = np.stack([velocity_x, velocity_y, omega[:, -1]], axis=1).reshape(*shape, 3)
         state["rate"][:] = omega.reshape(*shape, -1)
         state["velocity"][:] = velocity.reshape(*shape, 2)
-        mean = theta[:: shape[1]].mean(axis=1)
-        return np.column_stack([model.state.head_xy, theta[:, -1]]).reshape(*shape, 3), head_velocity, mean
+        mean, clear = theta[:: shape[1]].mean(axis=1), model.state.overlap_now_m[:: shape[1]] == 0.0
+        return np.column_stack([model.state.head_xy, theta[:, -1]]).reshape(*shape, 3), head_velocity, mean, clear
 
     def _time_poses(self, state: ControllerState, miss: FloatArray, velocity: FloatArray, counts: FloatArray) -> None:
         """Follow the poses' lateness: a pose that is late by t misses by ``-t`` times the change of its rate."""

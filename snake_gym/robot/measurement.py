@@ -37,15 +37,15 @@ class Measurement(NamedTuple):
     """Force of the obstacles on each link (W, N, 2) [N], link frame (along it, to its left); None: no sensor."""
     range_m: FloatArray | None = None
     """Distance along each beam of the head's scanner (W, B) [m], right to left; None: no scanner."""
-    muscle_pressure: FloatArray | None = None
-    """Gauge pressures of the left and right muscle of each joint (W, J, 2) [Pa]; None: no muscles."""
-    muscle_tension: FloatArray | None = None
-    """Forces with which they pull (W, J, 2) [N], from load cells; None: no muscles."""
     joint_failed: NDArray[np.bool_] | None = None
     """Mask of joints failed now (W, J) where the env reveals them (``faults.reveal``), else None."""
     heading: FloatArray | None = None
     """Horizontal direction of the body (W,) [rad] of a spatial robot, derived from pose and joint angles
     (``spatial.kinematics.posture``); None: a planar robot, see ``mean_angle``."""
+    muscle_pressure: FloatArray | None = None
+    """Gauge pressures of the left and right muscle of each joint (W, J, 2) [Pa]; None: no muscles."""
+    muscle_tension: FloatArray | None = None
+    """Forces with which they pull (W, J, 2) [N], from load cells; None: no muscles."""
     head_up_h: FloatArray | None = None
     """Direction of the vertical (W, 3) in the base frame, from the inertial sensor; None: a planar robot."""
     head_z_w: FloatArray | None = None

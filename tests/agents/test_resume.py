@@ -75,7 +75,7 @@ def test_killed_in_the_middle_of_a_rollout(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_evaluation_checkpoints_and_logging_do_not_change_what_is_learned(tmp_path: Path) -> None:
-    quiet = {"eval": {"every_steps": 0, "episodes": 4}, "checkpoint": {"every_steps": 0}, "log_every_steps": 100_000}
+    quiet = {"eval": {"every_steps": None, "episodes": 4}, "checkpoint": {"every_steps": 0}, "log_every_steps": 100_000}
     a = run_to_end(small_config(), tmp_path / "a")
     b = run_to_end(small_config(**quiet), tmp_path / "b")
     for name, values in a.model.policy.state_dict().items():

@@ -42,7 +42,7 @@ def test_a_shifted_joint_is_found_and_undone(kind: str, name: str) -> None:
     core = crawl(kind, on=True)
     play(core, 20)
     assert not core.decoder_state[name].any()
-    play(core, 60)
+    play(core, 80)
     shift = core.decoder_state[name]
     assert (shift[:, JOINT - 1] != 0.0).mean() > 0.7 and (shift != 0.0).sum() < 1.3 * W
     assert abs(np.median(shift[:, JOINT - 1]) - 0.6) < 0.15

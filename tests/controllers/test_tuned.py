@@ -28,7 +28,7 @@ def test_a_tuned_gait_is_found_by_the_robot_and_the_kind_and_records_its_robot(
     assert "tuned" not in settings and "file" not in settings
     recorded = load_yaml(path)["tuning"]
     assert recorded["robot"] == to_dict(spec), "retune, or the gaits play on another robot than they were tuned on"
-    assert recorded["env_id"] == "SnakeGym/Waypoints-v0"
+    assert recorded["env_id"] == f"SnakeGym/{'PathFollow' if path.stem == 'speed' else 'Waypoints'}-v0"
     tuning = tuning_of({"tuned": path.stem}, spec)
     assert tuning is not None and tuning.robot_note(spec) is None
     changed = replace(spec, actuator=replace(spec.actuator, torque_limit_nm=12.0))

@@ -58,7 +58,7 @@ def test_pressures_are_commanded_and_a_burst_muscle_is_felt() -> None:
 
 
 def test_the_published_gait_holds_the_published_speed_on_the_circle_and_the_tuned_one_keeps_the_schedule() -> None:
-    for controller, least in ((CONTROLLER, 0.26), ({"tuned": "speed"}, 0.2)):
+    for controller, low, high in ((CONTROLLER, 0.26, 0.29), ({"tuned": "speed"}, 0.2, 0.31)):
         whole = {"action": {"kind": "residual", "controller": controller}, "faults": {"n_max": 0}, "time_limit_s": 40.0}
         env = SnakeVectorEnv(PATH, 2, config=merge(SHIPPED, whole))
         env.reset(seed=1)
@@ -68,5 +68,5 @@ def test_the_published_gait_holds_the_published_speed_on_the_circle_and_the_tune
             angle = env.core.robot.heading()
             speeds.append((env.core.robot.state.centre_vel.T * [np.cos(angle), np.sin(angle)]).sum(axis=0))
         settled = np.array(speeds)[len(speeds) // 2 :]
-        assert settled.min() > least and settled.max() < 0.29
+        assert settled.min() > low and settled.max() < high
         assert (infos["progress_m"] > 0.99 * 40.0 * 0.275).all()
