@@ -282,9 +282,9 @@ def page() -> str:
         "intervals over both. *Of oracle_now* is the score over that of a planner that knows what has failed, not "
         "what will; its mean and number of scenarios stand in the heading. [Speed after / "
         "before](comparing.md#recovery) is about the onsets of faults. Leads are "
-        "paired. `python benchmarks/suites.py --train 5` makes this page anew, `--policy NAME=RUNS` adds a policy of "
-        "yours. All numbers follow from the rows in docs/suites. Energies are of the power at the end of each step; "
-        "counted within the step, as now, those of tuned gaits are up to 4 % larger, of random references 10 %.",
+        "paired. Rows of one seed are shipped policies, trained with links that pass "
+        "through each other, as tuned gaits were; all play with links that touch. `python benchmarks/suites.py` makes "
+        "this page anew, `--policy NAME=RUNS` adds a policy of yours. All numbers follow from the rows in docs/suites.",
     ]
     for name in suite_names():
         if (path := ROWS / f"{name}.csv").exists():

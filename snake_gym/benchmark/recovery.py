@@ -102,7 +102,7 @@ def recovery(plays: Mapping[str, FloatArray], resamples: int) -> dict[str, Any]:
     found["speed_share_ci95"] = interval(speeds, lambda means: means[2] / means[0], resamples)
     found["dip_ci95"] = interval(speeds, lambda means: 1.0 - means[1] / means[0], resamples)
     times = plays.get(RECOVERY, np.full_like(plays["after_m_s"], np.nan))
-    times = np.median(times[:, ~np.isnan(times).any(axis=0)], axis=0)
+    times = times[:, ~np.isnan(times).any(axis=0)].ravel()
     found["time_s"], found["time_s_ci95"] = median_interval(times) if times.size else (None, None)
     return {**found, "recovered": number(np.isfinite(times).mean()) if times.size else None}
 

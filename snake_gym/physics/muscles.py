@@ -269,7 +269,9 @@ def fill_muscle(s, n, i, fields, command, m, keeps_past, length):  # type: ignor
     base = base_pressure(s, n, i, pressure, past)
     new = min(max(stays * base, 0.0) + share * command, m.max_pressure)
     grows = load(s, a + fields[4]) * load(s, a + REL) * (1.0 if pressure == P_RIGHT else -1.0)
-    flow = load(s, a + fields[3]) * (command - base) / (m.lag / load(s, a + SLOWED) + h) + (new + ATMOSPHERE_PA) * grows
+    lag = m.lag / load(s, a + SLOWED)
+    flow = (command - new) / lag if m.lag > 0.0 else (command - base) / h
+    flow = load(s, a + fields[3]) * flow + (new + ATMOSPHERE_PA) * grows
     flow = select(command > 0.0, max(flow, 0.0), 0.0)
     store(s, a + WORK, load(s, a + WORK) + length * m.air_work * flow)
     if not keeps_past:

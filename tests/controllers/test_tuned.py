@@ -31,8 +31,8 @@ def test_a_tuned_gait_is_found_by_the_robot_and_the_kind_and_records_its_robot(
     assert recorded["env_id"] == f"SnakeGym/{'PathFollow' if path.stem == 'speed' else 'Waypoints'}-v0"
     tuning = tuning_of({"tuned": path.stem}, spec)
     assert tuning is not None and tuning.robot_note(spec) is None
-    changed = replace(spec, actuator=replace(spec.actuator, torque_limit_nm=12.0))
-    note = f"plays on a changed {spec.name}: actuator.torque_limit_nm 12 for {spec.actuator.torque_limit_nm:g}"
+    changed = replace(spec, free_joint_damping_nms_rad=0.3)
+    note = f"plays on a changed {spec.name}: free_joint_damping_nms_rad 0.3 for {spec.free_joint_damping_nms_rad:g}"
     assert tuning.robot_note(changed) == note
 
 

@@ -84,7 +84,7 @@ def test_ten_seconds_at_the_stops_cost_what_finer_steps_say(
 def test_a_world_whose_laws_do_not_settle_stands_still(flag: int) -> None:
     """Lane 3 of a block in motion is not settled: it stays where it is, the others go on."""
     n, lane = 3, 3
-    s = np.random.default_rng(0).uniform(0.1, 1.0, (lanes.scratch_rows(n), 8))
+    s = np.random.default_rng(1).uniform(0.1, 1.0, (lanes.scratch_rows(n), 8))
     s[: lanes.RECORD] = 0.0
     world = (n + 1) * lanes.RECORD
 

@@ -2,12 +2,14 @@
 
 ``connection.body`` names a class of ``Joints``. Policies, tasks, commands and logs are those of servo chains; so are
 the clamps of every reference, the emergency stop, the time-outs and the counting of lost joints. There is no guard
-process: if this process dies, whatever drives the motors has to let them go by itself.
+process: cycles run within steps only, so whatever drives the motors has to let them go by itself if this process dies,
+or pauses.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -20,6 +22,8 @@ from snake_gym.robot.spec import FloatArray
 
 _FIRST_S = 3.0
 """Longest wait for the first angles of all joints [s]."""
+_OFF_S = 1.0
+"""Longest wait at the end for joints to be known to be without power [s]."""
 
 
 class Joints:
@@ -64,7 +68,7 @@ class OwnBody:
         stop: EmergencyStop,
     ) -> None:  # fmt: skip
         self._joints, self._limits, self._period_s, self._stop = joints, limits, period_s, stop
-        self._lock = {"device": name, "ids": []}
+        self._lock = {"device": f"{name} {os.getpid()}", "ids": []}
         self.clock, self.n_joints = joints.clock, limit_rad.size
         self._limit = limit_rad
         self._angle, self._rate = np.zeros((2, self.n_joints))
@@ -89,6 +93,8 @@ class OwnBody:
             if self._stop.tripped:
                 raise BringUpError(f"emergency stop: {self._stop.reason}; {self._stop.how_to_clear}")
             self._stop.hold("run", self._lock)
+            if math.isfinite(self._stamp_s):
+                self._read()  # what is from before a stop counts no more
             self._is_up, self.stop_reason = True, None
             try:
                 self._joints.start()
@@ -101,7 +107,7 @@ class OwnBody:
 
     def _take_first(self) -> None:
         """Wait for angles of all joints, and begin where they are. Raises BringUpError."""
-        give_up_s, self._stamp_s = self.clock.now() + _FIRST_S, -math.inf
+        give_up_s = self.clock.now() + _FIRST_S
         while not self._read().answered.all():
             if self.clock.now() > give_up_s:
                 raise BringUpError(f"not all joints say their angles within {_FIRST_S:g} s")
@@ -113,13 +119,21 @@ class OwnBody:
 
     def command(self, reference: FloatArray) -> None:
         """Aim at joint references (J,) [rad] from now on."""
-        self._wanted, self._commanded_s = np.array(reference, dtype=np.float64), self.clock.now()
+        last_s, self._commanded_s = self._commanded_s, self.clock.now()
+        self._wanted = np.array(reference, dtype=np.float64)
+        if self.stop_reason is None and self._commanded_s - last_s > self._limits.command_timeout_s:
+            self._halt(self._no_command())
 
     def run_until(self, when_s: float) -> BodySample:
         """Run cycles until ``when_s`` [s]. Return the newest sample."""
         while self._next_s <= when_s + 0.25 * self._period_s:
             self.clock.sleep(self._next_s - self.clock.now())
-            self._cycle()
+            try:
+                self._cycle()
+            except BaseException as error:
+                if self.stop_reason is None:
+                    self._halt(f"{type(error).__name__}: {error}")
+                raise
         self.clock.sleep(when_s - self.clock.now())
         return self.sample()
 
@@ -133,9 +147,12 @@ class OwnBody:
         elif self._stop.tripped:
             self._halt(f"emergency stop: {self._stop.reason}")
         elif now - self._commanded_s > self._limits.command_timeout_s:
-            self._halt(f"no command for {self._limits.command_timeout_s:g} s (safety.command_timeout_s)")
+            self._halt(self._no_command())
         else:
+            lost = self._monitor.lost.copy()
             news, reason = self._monitor.check(health, passed_s)
+            for joint in np.flatnonzero(lost & ~self._monitor.lost).tolist():
+                self._gate.rest_at(joint, self._angle[joint])
             self._news += news
             if reason := reason or self._beyond():
                 self._stop.trip(reason)
@@ -149,7 +166,8 @@ class OwnBody:
 
     def _read(self) -> ServoHealth:
         """Take a reading. Return which joints have new angles; nothing more is known of them."""
-        angle, rate, stamp_s = self._joints.read()
+        *both, stamp_s = self._joints.read()
+        angle, rate = (np.reshape(values, self.n_joints) for values in both)
         seen = np.isfinite(angle) & np.isfinite(rate) & (stamp_s > self._stamp_s)
         self._angle, self._rate = np.where(seen, angle, self._angle), np.where(seen, rate, 0.0)
         self._stamp_s = max(self._stamp_s, stamp_s)
@@ -175,6 +193,9 @@ class OwnBody:
         news, self._news = self._news, []
         return news
 
+    def _no_command(self) -> str:
+        return f"no command for {self._limits.command_timeout_s:g} s (safety.command_timeout_s)"
+
     def _halt(self, reason: str) -> None:
         self.stop_reason, self.torque_off_pending = reason, True
         self._news.append(f"stopped: {reason}")
@@ -189,6 +210,11 @@ class OwnBody:
         """Let the joints go, and free what they hold; may be called twice."""
         if self._is_up and self.stop_reason is None:
             self._halt("closed")
-        self._let_go()
+        give_up_s = self.clock.now() + _OFF_S
+        while self.torque_off_pending and self.clock.now() < give_up_s:
+            self._let_go()
+            self.clock.sleep(self._period_s)
+        if self.torque_off_pending:
+            self._news.append("torque is not known to be off: use the hardware stop")
         self._is_up = False
         self._joints.close()

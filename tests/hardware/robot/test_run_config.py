@@ -59,7 +59,9 @@ def test_what_was_made_for_another_robot_or_task_is_noted(tmp_path: Path) -> Non
     heavy: dict[str, Any] = {"preset": "resilient_servo", "link_mass_kg": 1.5}
     changed = "plays on a changed resilient_servo: link_mass_kg 1.5 for 1"
     assert plan_run(RunConfig(controller={"tuned": "cc"}, robot=heavy)).notes == (changed,)
-    assert plan_run(RunConfig(policy="resilient_servo_locked_joints", robot=heavy)).notes == (changed,)
+    assert plan_run(RunConfig(policy="resilient_servo_locked_joints", robot=heavy)).notes == (
+        f"{changed}, links_touch True for False",
+    )
     content = load_yaml(tuned_file("resilient_servo", "cc"))
     content["tuning"]["env_id"] = "SnakeGym/ObstacleField-v0"
     dump_yaml(content, tmp_path / "cc.yaml")
