@@ -16,9 +16,9 @@ from a slip of at most ``NEGLIGIBLE_RAD``, as of a badly calibrated joint, to it
 ``alarm`` makes a slip known, and it is undone; known slips then follow the score. A lower gain will do where the new
 slip takes the place of another. A slip that comes down to half of ``LEAST_RAD`` is forgotten.
 
-Friction along the links and how late the poses are are followed too. Obstacles, slopes and links that touch are not in
-the model; while links touch, and ``_FIRST`` steps longer, nothing counts. It looks one step ahead: the
-less way a robot makes, the later slips are found. It is loaded at the first step, and needs numba.
+Friction along the links, and how late the poses are, are followed too. Obstacles, slopes and links that touch are not
+in the model: while links touch, and ``_FIRST`` measurements longer, nothing counts. It looks one step ahead: the less
+way a robot makes, the later slips are found. It is loaded at the first step, and needs numba.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SlipEstimator:
     ``spread`` (W, 3) mean squares of the misses; ``friction`` (W,) logarithm of its factor; ``late_s`` (W,) and its
     sums ``late_sums`` (W, 2); the last reading ``angle`` (W, J) and pose ``pose`` (W, 3), brought up to date; motion at
     that time, ``rate`` (W, H, N), ``velocity`` (W, H, 2) of the centre and ``head_velocity`` (W, 3); ``valid`` (W,) 1:
-    there was a pose; ``n_seen`` and ``n_since`` (W,) measurements, at all and since the last new slip.
+    there was a pose; ``n_seen`` and ``n_since`` (W,) measurements since links touched and since the last new slip.
     """
 
     def __init__(self, alarm: float, spec: RobotSpec) -> None:
