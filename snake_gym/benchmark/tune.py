@@ -47,12 +47,10 @@ def main(argv: list[str] | None = None) -> int:
     if out.exists() and not arguments.overwrite:
         raise ConfigError(f"{out} exists already; give --overwrite to replace it, or --out for another file")
     config = build(TuningConfig, _settings(arguments, kind))
+    searches = [replace(config, seed=seed) for seed in read_seeds(arguments.seeds)] if arguments.seeds else [config]
     prepare_file(out, "--out")
-    if arguments.seeds is None:
-        report = run_search(config)
-    else:
-        reports = {seed: run_search(replace(config, seed=seed)) for seed in read_seeds(arguments.seeds)}
-        report = best_of(replace(config, seed=max(reports)), reports)
+    reports = {search.seed: run_search(search) for search in searches}
+    report = best_of(replace(config, seed=max(reports)), reports) if arguments.seeds else reports[config.seed]
     words = sys.argv[1:] if argv is None else argv
     report["tuning"] = {"command": shlex.join([*PROGRAM.split(), *words]), **report["tuning"]}
     dump_yaml(report, out)

@@ -17,7 +17,7 @@ from snake_gym.benchmark.scenarios import BenchmarkConfig, make_scenarios
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "docs" / "suites"
 NAMES = sorted(path.stem for path in (ROOT / "configs" / "benchmark").glob("*.yaml"))
-SLOW = ("course", "obstacles", "escape", "path_follow", "velocity")
+QUICK = ("demo", "estimator", "resilience")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,7 +44,7 @@ def test_the_page_has_the_numbers_of_the_rows(name: str) -> None:
     assert name == "velocity" or f"{mean:.2f} [" in row
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in NAMES])
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in NAMES])
 def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
     config = suites.suite_config(name)
     scenarios = make_scenarios(config)

@@ -154,7 +154,9 @@ LOSSES: dict[str, tuple[Callable[[Any], None], int, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", LOSSES)
+@pytest.mark.parametrize(
+    "what", [pytest.param(w, marks=pytest.mark.slow) if w in ("the window", "the gamepad") else w for w in LOSSES]
+)
 def test_whatever_is_lost_leaves_the_servos_limp(
     person: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:

@@ -28,8 +28,7 @@ def test_random_robots_come_within_two_percent_at_the_chosen_step(ground: Ground
 SECONDS = 6.0
 
 
-@pytest.mark.parametrize("name", ["resilient_servo", "pegboard"])
-@pytest.mark.parametrize("step_s", [0.01, 0.005])
+@pytest.mark.parametrize(("name", "step_s"), [("resilient_servo", 0.01), ("pegboard", 0.005)])
 def test_the_work_of_a_gait_on_viscous_ground_is_that_of_lagranges_equations(name: str, step_s: float) -> None:
     spec = replace(PRESETS[name], sim_dt_s=step_s)
     references = draw_scenarios(spec, 1).references()[: round(SECONDS / spec.control_dt_s)]

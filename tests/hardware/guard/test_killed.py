@@ -22,7 +22,8 @@ from tests.hardware.raw_driver import RawDriver
 from tests.hardware.rig import ending, torque_on, wait_until
 
 TORQUE = 40
-pytestmark = pytest.mark.usefixtures("family")
+MODELS = ["STS3215", pytest.param("XL430-W250", marks=pytest.mark.slow)]
+pytestmark = [pytest.mark.usefixtures("family"), pytest.mark.parametrize("family", MODELS, indirect=True)]
 
 
 def start(what: str, port: EmulatedPort, folder: Path) -> subprocess.Popen[str]:
