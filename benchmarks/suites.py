@@ -42,11 +42,11 @@ from snake_gym.benchmark.scenarios import (
     ORACLES,
     BenchmarkConfig,
     Entrant,
+    RandomPolicy,
     Scenarios,
     learned_entrant,
     make_scenarios,
 )
-from snake_gym.benchmark.variants import NoisePolicy
 from snake_gym.config import ConfigError, OptionParser, build, choose, load_yaml, run_program, write_atomic
 from snake_gym.envs.tables import table
 from snake_gym.registry import find_task
@@ -195,7 +195,7 @@ def entrants_of(
         return own
     random = Entrant(
         "random", "reference", {"action": {"kind": "joint_reference"}},
-        lambda env: NoisePolicy(env, "random", lambda streams, size: 2.0 * streams.uniform(size) - 1.0),
+        RandomPolicy,
         {"policy": "uniform joint references"},
     )  # fmt: skip
     return [random, *make_entrants(config, scenarios), *own]
@@ -277,7 +277,7 @@ def page() -> str:
         "<!-- made by: python benchmarks/suites.py -->",
         "What do random, classical and learned policies score in each env? The suites of `configs/benchmark` answer "
         "that: random joint references, the tuned controllers, `mpc` ([a "
-        "planner](comparing.md#opponents-that-plan), not tuned), the suite's own rows (`variants`), and learned "
+        "planner](comparing.md#opponents-that-plan), not tuned), the suite's own rows (`revealed`), and learned "
         "policies (recipes: benchmarks/learned_rows.yaml). Means over scenarios and training seeds, with 95 % "
         "intervals over both. *Of oracle_now* is the score over that of a planner that knows what has failed, not "
         "what will; its mean and number of scenarios stand in the heading. [Speed after / "

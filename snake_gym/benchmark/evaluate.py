@@ -48,8 +48,8 @@ from snake_gym.benchmark.scenarios import (
     learned_entrant,
     make_scenarios,
     resolve_benchmark,
+    revealed_entrant,
 )
-from snake_gym.benchmark.variants import variant_entrant
 from snake_gym.config import (
     ConfigError,
     OptionParser,
@@ -212,7 +212,7 @@ def make_entrants(config: BenchmarkConfig, scenarios: Scenarios) -> list[Entrant
             entrants.append(replace(entrant, training=i, training_name=label))
     for entry in config.controllers:
         entrants.append(oracle_entrant(entry, scenarios) if entry in ORACLES else classical_entrant(entry, config))
-    return entrants + [variant_entrant(name, variant, config) for name, variant in config.variants.items()]
+    return entrants + [revealed_entrant(name, controller, config) for name, controller in config.revealed.items()]
 
 
 def read_config(args: argparse.Namespace) -> BenchmarkConfig:

@@ -19,8 +19,15 @@ from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.recovery import RECOVERY
 from snake_gym.benchmark.report import rows_csv
 from snake_gym.benchmark.runner import play
-from snake_gym.benchmark.scenarios import ORACLES, BenchmarkConfig, Entrant, Scenarios, make_scenarios, zero_residual
-from snake_gym.benchmark.variants import varied
+from snake_gym.benchmark.scenarios import (
+    ORACLES,
+    BenchmarkConfig,
+    Entrant,
+    Scenarios,
+    make_scenarios,
+    reveal_faults,
+    zero_residual,
+)
 from snake_gym.config import ConfigError, build, choose, load_yaml, read_json
 from snake_gym.interface.policy import controller_action
 
@@ -69,8 +76,7 @@ def recorded_controllers(results: Results) -> list[Entrant]:
         elif policy["kind"] != "learned":
             action = {"action": controller_action(policy["controller"])}
             entrant = Entrant(name, policy["kind"], action, zero_residual, {"controller": policy["controller"]})
-            variant = {key: policy[key] for key in ("reveal", "dither_rad", "gaits") if key in policy}
-            made.append(varied(entrant, **variant))
+            made.append(reveal_faults(entrant) if policy.get("reveal") else entrant)
     return made
 
 

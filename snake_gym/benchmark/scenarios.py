@@ -10,15 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
 
 from snake_gym.benchmark.own_policy import OwnPolicy
 from snake_gym.benchmark.policies import TrainedPolicy
 from snake_gym.benchmark.policy_fit import column_fault, env_note, tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
-from snake_gym.config.settings import Count, PositiveCount, Share
+from snake_gym.config.settings import Count, PositiveCount
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeEnv, SnakeVectorEnv
@@ -29,6 +31,7 @@ from snake_gym.plugins import choose_registered
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import robot_note
 from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.task_settings import build_env, laid_over, scenario_settings
 
 EntrantKind = Literal["learned", "classical", "oracle", "reference"]
@@ -38,17 +41,6 @@ BOUND = "oracle_now"
 """Oracle that knows no more than a policy can find out."""
 ORACLES: dict[str, tuple[str, ...]] = {"oracle": ("targets", "faults"), "oracle_next": ("faults",), BOUND: ()}
 """Names of oracles (``oracle``), and what each knows of what is to come."""
-
-
-class Variant(Settings):
-    """Further row: a controller played under other conditions."""
-
-    controller: str
-    """Classical controller: a kind, played with its tuned parameters, or a file."""
-    reveal: bool = False
-    """Show it which joints are failed."""
-    dither_rad: Share = 0.0
-    """Standard deviation of white noise on its joint references [rad]."""
 
 
 class BenchmarkConfig(Settings):
@@ -75,8 +67,8 @@ class BenchmarkConfig(Settings):
     policies: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Learned entrants: name and path of a run folder, checkpoint, policy file, or a policy of another kind. A list of
     paths, a glob (``runs/ppo/seed_*``) or a folder of runs: trainings of one recipe, which are one row."""
-    variants: dict[str, Variant] = field(default_factory=dict)
-    """Further rows, by name: {told: {controller: fault_aware, reveal: true}}."""
+    revealed: dict[str, str] = field(default_factory=dict)
+    """Further rows, never opponents: controllers (a kind or a file) that are shown the failed joints, by name."""
     action: dict[str, Any] | None = None
     """Action space of policies that do not say in which env they were trained; None: that of env_file."""
     estimator: bool = False
@@ -182,9 +174,37 @@ def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
     return Entrant(name, "classical", action, zero_residual, {"controller": settings}, notes)
 
 
+def revealed_entrant(name: str, controller: str, config: BenchmarkConfig) -> Entrant:
+    """Return a row of ``config.revealed``."""
+    is_file = controller.endswith((".yaml", ".yml"))
+    entrant = classical_entrant(f"{name}={controller}" if is_file else controller, config)
+    return reveal_faults(replace(entrant, name=name, kind="reference"))
+
+
+def reveal_faults(entrant: Entrant) -> Entrant:
+    """Return ``entrant`` with the failed joints shown to it."""
+    settings = merge(entrant.env_settings, {"faults": {"reveal": True}})
+    return replace(entrant, env_settings=settings, identity={**entrant.identity, "reveal": True})
+
+
 def zero_residual(env: SnakeVectorEnv) -> Policy:
     """Return a policy of zeros: the controller underneath acts alone."""
     return ZeroResidual(env.core.decoder.size)
+
+
+class RandomPolicy:
+    """Policy of uniform actions (W, A), from each world's own stream."""
+
+    def __init__(self, env: SnakeVectorEnv) -> None:
+        self._core, self._streams = env.core, RandomStreams("random", env.num_envs)
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[NDArray[np.float32], Any]:
+        """Return actions (W, A)."""
+        if state is None:
+            self._streams.begin(self._core.seeds, self._core.episode)
+        return (2.0 * self._streams.uniform(self._core.decoder.size) - 1.0).astype(np.float32), True
 
 
 def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> Entrant:

@@ -277,6 +277,8 @@ class SnakeCore:
         self.reference = self.decoder.decode(self.action, self.measurement, self.goal, self.decoder_state)
         if (pressure := self.decoder.pressures(self.action)) is not None:
             self.robot.state.pressure_command[live] = pressure[live]
+        if (torque := self.decoder.torques(self.action)) is not None:
+            self.robot.feedforward[live] = torque[live]
         # 2. Physics
         if self.randomisation is not None:
             self.randomisation.before_step()

@@ -12,6 +12,7 @@ Kinds of action, all in [-1, 1]:
 * ``pressure``: for robots with muscles, the pressures of each joint's left and right muscle, from 0 to the supply's; no
   loop follows joint references then. ``residual`` has such actions too, with ``pressure_range``: they are added to the
   pressures with which joints follow their references.
+* ``torque``: one number per joint, times ``torque_max``; no loop follows joint references (u of sibilska2022).
 
 With ``estimator.on``, an estimator of what broke stands between the robot and all of this: measurements pass
 ``perceive`` and references ``to_servos``, so that policy and controller see joints where they stand.
@@ -37,7 +38,7 @@ from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
 
-ActionKind = Literal["joint_reference", "residual", "gait", "pressure"]
+ActionKind = Literal["joint_reference", "residual", "gait", "pressure", "torque"]
 CONTROLLER_SIGNALS = ("reverse", "fault_kind", "mode")
 """State of a controller underneath that policies may see, if it has it: 1 where the tail leads (W,), the codes of the
 faults that it suspects (W, J), and the number of its mode (W,)."""
@@ -48,8 +49,8 @@ class ActionConfig(Settings):
 
     kind: ActionKind = "joint_reference"
     """joint_reference: actions are joint references, 1 is ``joint_limit_rad``; residual: they are added to what a
-    controller commands; gait: they are amplitude, frequency, phase shift and offset of a wave; pressure: they are
-    pressures of muscles, left and right of each joint, -1 is none, 1 the supply's."""
+    controller commands; gait: they are amplitude, frequency, phase shift and offset of a wave; pressure: those of
+    muscles, left and right of each joint, -1 is none, 1 the supply's; torque: those of joints with a ``kp`` of 0."""
     controller: dict[str, Any] = field(default_factory=lambda: {"kind": "sjc"})
     """Base of ``residual``: {kind: a controller of ``snake_gym.controllers``, and that controller's settings}, or
     {tuned: a controller}, with the settings that were tuned for the robot. With ``gait``, multimodal has actions of its
@@ -62,6 +63,8 @@ class ActionConfig(Settings):
     pressure_range: Share = 0.0
     """`residual` of a robot with muscles: change of a muscle's pressure, as a share of the supply's, for two further
     actions of 1 for each joint, before that of the pace. 0: there are no such actions."""
+    torque_max: Positive = 1.0
+    """``torque``: torque [N m] for an action of 1; angular acceleration [rad/s^2] of joints that are driven by it."""
     amplitude_max_rad: Positive = math.pi / 3.0
     """``gait``: amplitude for an action of 1; -1 gives 0."""
     frequency_max_rad_s: Positive = 8.0
@@ -109,9 +112,14 @@ class ActionDecoder:
         if self.n_pressures and spec.actuator.kind != "muscle":
             what = "kind is 'pressure'" if config.kind == "pressure" else f"pressure_range is {config.pressure_range:g}"
             raise ConfigError(f"env.action.{what}, but {spec.name} has no muscles; expected a robot that has")
+        if config.kind == "torque" and (spec.actuator.kind == "muscle" or np.any(spec.joints("actuator.kp"))):
+            raise ConfigError(f"env.action.kind is 'torque', but {spec.name} follows references; expected kp 0")
+        self.has_references = config.kind not in ("pressure", "torque")
+        """Whether joints are commanded angles."""
+        if config.estimator.on and not self.has_references:
+            raise ConfigError(f"env.action.estimator.on is True, but {config.kind} actions have no references")
         self.estimator = FaultEstimator(config.estimator, spec, self.controller) if config.estimator.on else None
-        n_references = 0 if config.kind == "pressure" else spec.n_joints
-        self.size = n_references + self.n_pressures + self.has_pace
+        self.size = (0 if config.kind == "pressure" else spec.n_joints) + self.n_pressures + self.has_pace
         if config.kind == "gait":
             self.size = len(self.own_actions) or 4
         self.signal_names = tuple(self.signals(self.initial_state(1)))
@@ -162,8 +170,8 @@ class ActionDecoder:
     def decode(self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState) -> FloatArray:
         """Joint references (W, J) [rad] for the next control step; advances ``state`` in place."""
         limit, config = self.spec.joint_limit_rad, self.config
-        if config.kind == "pressure":
-            return measurement.joint_angle.copy()  # there is no reference: nothing is off it
+        if not self.has_references:
+            return measurement.joint_angle.copy()  # nothing is off it
         if self.controller is None:
             return np.clip(self._wave(action, state), -limit, limit) if config.kind == "gait" else action * limit
         if self.speed_hold is not None:
@@ -186,6 +194,10 @@ class ActionDecoder:
         most, first = self.spec.actuator.muscle.max_pressure_pa, self.size - self.n_pressures - self.has_pace
         own = action[:, first : first + self.n_pressures].reshape(len(action), -1, 2)
         return most * (0.5 * (own + 1.0) if self.config.kind == "pressure" else self.config.pressure_range * own)
+
+    def torques(self, action: FloatArray) -> FloatArray | None:
+        """Return the torques (W, J) [N m], or accelerations [rad/s^2], that the action commands; None: none."""
+        return self.config.torque_max * action if self.config.kind == "torque" else None
 
     def _command(self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState) -> FloatArray:
         """Return what the controller commands at the pace that the action asks for; a held speed's pace stays."""
@@ -224,7 +236,10 @@ def describe_action(decoder: ActionDecoder) -> list[dict[str, str]]:
         is_residual = config.kind == "residual"
         what, most = ("residual", config.scale_rad) if is_residual else ("reference", decoder.spec.joint_limit_rad)
         names = [f"joint {i + 1}" for i in range(decoder.spec.n_joints)]
-        rows = [] if config.kind == "pressure" else [(f"{name} {what}", -most, most, "rad") for name in names]
+        rows = [(f"{name} {what}", -most, most, "rad") for name in names] if decoder.has_references else []
+        if config.kind == "torque":
+            unit = "rad/s^2" if decoder.spec.actuator.kind == "acceleration" else "N m"
+            rows = [(f"{name} torque", -config.torque_max, config.torque_max, unit) for name in names]
         if decoder.n_pressures:
             most = decoder.spec.actuator.muscle.max_pressure_pa * (config.pressure_range or 1.0)
             least, what = (-most, "residual pressure") if is_residual else (0.0, "pressure")

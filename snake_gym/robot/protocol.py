@@ -32,6 +32,8 @@ class Robot(Protocol):
     """Second faults, likewise."""
     servos: Any
     """Commands, readings and loads of the servos, ``simulation.fault_effects.ServoState`` of arrays (W, J)."""
+    feedforward: Any
+    """Torques or accelerations added to what servos ask for (W, J); None: a spatial robot."""
     delay: Any
     """Queue of references that act late, with their array ``waiting``; None: references act at once."""
 

@@ -83,7 +83,8 @@ class SimulatedRobot(Robot):
         them. The sensed centre of mass follows from the specification and then differs from the true one."""
         self.nominal_weights = centre_weights(spec.links("link_half_length_m"), spec.links("link_mass_kg"))
         """Weights of the links' directions in the nominal robot's centre of mass (N,) [m] (``centre_weights``)."""
-        self._zero = np.zeros((n_worlds, spec.n_joints))
+        self.feedforward = np.zeros((n_worlds, spec.n_joints))
+        """Feedforward of ``step`` where none is given (W, J)."""
         n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
         self.state: ChainState = zero_state(n_worlds, spec.n_links, n_muscle_pairs)
         self.state.head_xy[:] = -self._centre_offset(self.state.link_angle)
@@ -318,14 +319,14 @@ class SimulatedRobot(Robot):
 
         Args:
             reference: (W, J) [rad] joint angles that the actuators aim at.
-            feedforward: (W, J) torque [N m] (acceleration-controlled: [rad/s^2]) added to it; None: zero.
+            feedforward: (W, J) torque [N m] (acceleration-controlled: [rad/s^2]) added to it; None: ours.
 
         Raises ValueError for other steps than one control step where references act late.
         """
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
         # Numba would compile the physics anew for other layouts and types.
         reference = np.require(reference, np.float64, ("C", "W"))
-        feedforward = self._zero if feedforward is None else np.require(feedforward, np.float64, ("C", "W"))
+        feedforward = self.feedforward if feedforward is None else np.require(feedforward, np.float64, ("C", "W"))
         ids = self._all if mask is None else np.flatnonzero(mask)
         step_s = n_substeps * self.spec.step_s
         reference, shift, faults, params = self._apply_faults(ids, reference, step_s)

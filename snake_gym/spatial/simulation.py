@@ -151,7 +151,7 @@ class SpatialRobot(Robot):
         """Further faults, of joints that have two; spatial robots act on the first alone."""
         self.servos: ServoState = quiet_servos(w, j)
         """``servos.command``: what the servos aim at; it goes to the references no faster than their speed limit."""
-        self.delay = None
+        self.delay = self.feedforward = None
         self.torques: FloatArray = np.zeros((w, 0, j))
         """Joint torques in each physics step of the last call (M, n, J) [N m], for studies; not part of the state."""
         self.paths: FloatArray = np.zeros((w, 0, size))

@@ -80,9 +80,9 @@ class EnvConfig(Settings, ABC):
 
     def check(self) -> None:
         check_privileged(self.observation.privileged, self.randomisation)
-        for kind in ("offset", "slipped", "silent") if self.action.kind == "pressure" else ():
+        for kind in ("offset", "slipped", "silent") if self.action.kind in ("pressure", "torque") else ():
             if kind in self.faults.present_kinds:
-                raise ValueError(f"faults has {kind}, which acts on references; action.kind pressure has none")
+                raise ValueError(f"faults has {kind}, which acts on references; {self.action.kind} actions have none")
 
     def without_privileged(self) -> EnvConfig:
         """The same env for a policy alone: its observations have no privileged part."""

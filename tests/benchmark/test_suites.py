@@ -26,7 +26,7 @@ def test_a_suite_is_frozen_and_its_rows_are_of_its_scenarios(name: str) -> None:
     about, results = suites.read_suite(ROWS / f"{name}.csv")
     assert config.scenarios == about["scenarios"]
     assert results[0].columns["seed"].tolist() == list(range(config.seed, config.seed + config.episodes))
-    assert {"random", *config.variants} <= about["policies"].keys()
+    assert {"random", *config.revealed} <= about["policies"].keys()
     assert (ROWS / f"{name}.csv").stat().st_size < 300_000
 
 

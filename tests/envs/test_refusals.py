@@ -57,6 +57,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"action": {"kind": "pressure"}, **breaking("offset")},
         "faults has offset, which acts on references",
     ),
+    ("Waypoints", {"action": {"kind": "torque"}}, "kind is 'torque', but resilient_servo follows references"),
     ("Waypoints", {"course": {"kind": "list"}}, "targets is empty"),
     ("Waypoints", {"course": {"kind": "paper", "targets": [[1, 1]]}}, "targets is given for course.kind paper"),
     ("Waypoints", {"course": {"n_targets": 4, "success_targets": 5}}, "success_targets is 5; expected <= 4"),

@@ -64,3 +64,19 @@ def test_every_part_of_a_motion_has_to_stay_finite(name: str, monkeypatch: pytes
     monkeypatch.setattr(env.core.robot, "step", lose)
     with pytest.raises(FloatingPointError, match="the motion of world 0 is no longer finite after step 1"):
         env.step(np.zeros(9))
+
+
+@pytest.mark.parametrize("kind", ["torque", "acceleration"])
+def test_torques_move_joints_as_the_closed_form_says(kind: str) -> None:
+    """Two equal links without friction, straight: a torque bends them by 2 torque / J, however they are built."""
+    actuator = {"kind": kind, "kp": 0.0, "kd": 0.0}
+    friction = {"tangential_ns_m": 0.0, "normal_ns_m": 0.0}
+    robot = {"preset": "resilient", "n_links": 2, "link_inertia_kgm2": 0.02, "actuator": actuator, "friction": friction}
+    action = {"kind": "torque", "torque_max": 0.4}
+    env = SnakeEnv(config={"robot": robot, "action": action, "start": {"amplitude_rad": 0.0}, "faults": {"n_max": 0}})
+    env.reset(seed=0)
+    env.step(np.array([0.5]))
+    acceleration = 0.2 if kind == "acceleration" else 2.0 * 0.2 / 0.02
+    time_s = env.core.spec.control_dt_s
+    assert env.core.robot.joint_rate()[0, 0] == pytest.approx(acceleration * time_s, rel=1e-3)
+    assert env.core.robot.joint_angle()[0, 0] == pytest.approx(0.5 * acceleration * time_s**2, rel=0.1)
