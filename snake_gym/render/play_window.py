@@ -1,12 +1,15 @@
-"""Window of a player: the picture of a robot, gauges of its joints, and a panel of keys."""
+"""Window of a player: the picture of a robot, gauges of its joints, a spatial robot in space, and a panel of keys."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from snake_gym.config import ConfigError
 from snake_gym.envs.core import SnakeCore
+from snake_gym.envs.vector_env import make_view
 from snake_gym.render import palette
 from snake_gym.render.frames import picture_of
 from snake_gym.render.palette import rgb
@@ -24,6 +27,13 @@ class PlayWindow(RobotWindow):
     def __init__(self, core: SnakeCore, title: str = "snake_gym", panel: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(core.spec, title, panel)
         self._core = core
+        self._view: Any = None
+        self._drawn_at = (-1, -1)
+        if core.spec.in_space:
+            try:
+                self._view = make_view(core, 0, "rgb_array")
+            except ConfigError as error:
+                self.message = str(error)
         self._limit = np.minimum(core.spec.joint_limit_rad, core.spec.joints("joint_stop_rad"))
 
     def show(
@@ -40,8 +50,19 @@ class PlayWindow(RobotWindow):
             at, ahead = self.camera.to_pixel(picture.ends_xy[selected + 1 : selected + 3])
             sketch.circle(at, 0.5 * float(np.hypot(*(ahead - at))), palette.INK, sketch.width(1.5))
             self._draw_gauges(sketch, selected)
+            if self._view is not None:
+                self._draw_in_space(sketch)
 
         self.show_picture(picture, draw_over)
+
+    def _draw_in_space(self, sketch: Sketch) -> None:
+        """Draw MuJoCo's picture of the robot in the lower right corner, anew after each control step."""
+        now = (int(self._core.episode[0]), int(self._core.step_count[0]))
+        if now != self._drawn_at:
+            self._drawn_at = now
+            self._frame = self.pygame.surfarray.make_surface(self._view.draw().swapaxes(0, 1))
+        size = 0.4 * self.camera.pixels[0] * np.array([1.0, self._frame.get_height() / self._frame.get_width()])
+        sketch.canvas.blit(self.pygame.transform.smoothscale(self._frame, size), self.camera.pixels - size)
 
     def _draw_gauges(self, sketch: Sketch, selected: int) -> None:
         """Draw for each joint, in the upper right corner, its angle and reference between its limits."""

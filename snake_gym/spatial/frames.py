@@ -34,7 +34,7 @@ def _open_windows() -> None:
 
 
 class SpatialView:
-    """View of one world of a core of spatial robots; its camera follows the robot.
+    """View of one world of a core of spatial robots, by the camera that the settings name (``view``).
 
     Args:
         mode: "rgb_array": ``draw`` returns frames; "human": it shows them in MuJoCo's own viewer.
@@ -45,6 +45,7 @@ class SpatialView:
         self._robot, self._task, self._world, self._mode = robot, core.task, world, mode
         self._model = mujoco.MjModel.from_xml_string(write_mjcf(robot.spec, robot.ground, shade=True))
         self._data = mujoco.MjData(self._model)
+        self._view: str = core.config.view
         self._camera = mujoco.MjvCamera()
         self._camera.azimuth, self._camera.elevation, self._camera.distance = 60.0, -35.0, 1.1 * robot.spec.length_m
         self._renderer: Any = None
@@ -57,6 +58,9 @@ class SpatialView:
 
                 _open_windows()
                 self._viewer = viewer.launch_passive(self._model, self._data)
+                if self._view != "beside":
+                    self._viewer.cam.type = mujoco.mjtCamera.mjCAMERA_FIXED
+                    self._viewer.cam.fixedcamid = self._model.camera(self._view).id
             else:
                 self._renderer = mujoco.Renderer(self._model, HEIGHT, WIDTH)
         except Exception as error:  # MuJoCo raises what its graphics library raises
@@ -72,7 +76,7 @@ class SpatialView:
         if self._viewer is not None:
             self._viewer.sync()
             return None
-        self._renderer.update_scene(self._data, self._camera)
+        self._renderer.update_scene(self._data, self._camera if self._view == "beside" else self._view)
         self._mark(self._renderer.scene)
         return np.asarray(self._renderer.render())
 

@@ -30,6 +30,8 @@ ROBOT_BIT, GROUND_BIT = "1", "2"
 """Contact bits: the robot's shapes meet the ground's and not each other."""
 LONGEST_PLANAR_STEP_S = 0.25e-3
 """Physics step at which MuJoCo is stable with planar robots' stiff servos."""
+CAMERA_FOV_DEG = 60.0
+"""Vertical field of view of the head's cameras; our choice."""
 CONTACT_STEPS = 2.0
 """Time constant of contacts and their friction, in physics steps."""
 
@@ -57,7 +59,11 @@ def write_mjcf(spec: AnyRobot, ground: GroundSpec | Ground | None = None, shade:
     for body in list_bodies(spec):
         _hang(body, made, world, spec, shade)
     for name, frame in sensor_frames(spec).items():
-        _add(made["head"], "site", name=name, pos=frame.xyz_m, quat=quaternion(*frame.rpy_rad), size=0.005)
+        roll, pitch, yaw = frame.rpy_rad
+        _add(made["head"], "site", name=name, pos=frame.xyz_m, quat=quaternion(roll, pitch, yaw), size=0.005)
+        if name != "imu":  # MuJoCo's cameras look along their -z, y up
+            turn = quaternion(roll + math.pi, pitch, yaw)
+            _add(made["head"], "camera", name=name, pos=frame.xyz_m, quat=turn, fovy=CAMERA_FOV_DEG)
     motors = sorted((body.motor for body in list_bodies(spec) if body.motor), key=lambda motor: motor.number)
     for motor in motors:
         limits = {"forcerange": (-motor.torque, motor.torque)} if math.isfinite(motor.torque) else {}
@@ -243,6 +249,7 @@ def _lay(ground: Ground, assets: Element, world: Element, shade: bool) -> None:
 def _shade(root: Element, assets: Element, world: Element) -> None:
     visual = _add(root, "visual")
     _add(visual, "global", offwidth=1280, offheight=720)
+    _add(visual, "map", znear=2e-4)  # of the ground's size: cameras on the head are near it
     _add(visual, "quality", shadowsize=2048)
     _add(assets, "texture", type="skybox", builtin="gradient", rgb1="0.85 0.9 1", rgb2="1 1 1", width=64, height=384)
     _add(

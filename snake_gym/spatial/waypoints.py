@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -76,6 +76,8 @@ class SpatialEnvConfig(EnvConfig):
     action: SpatialActionConfig = field(default_factory=SpatialActionConfig)
     start: StartConfig = field(default_factory=lambda: StartConfig(amplitude_rad=0.0))
     reward: RewardConfig = field(default_factory=RewardConfig)
+    view: Literal["beside", "camera_left", "camera_right"] = "beside"
+    """Camera of ``render``: one that follows the robot, or one on its head."""
 
     def check(self) -> None:
         super().check()

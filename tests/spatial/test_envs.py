@@ -253,7 +253,7 @@ def test_pictures_where_mujoco_can_draw_and_one_refusal_elsewhere(mode: str, exp
     program = f"""
 import gymnasium as gym, numpy as np, snake_gym
 from snake_gym.config import ConfigError
-env = gym.make("SnakeGym/Terrain-v0", render_mode="{mode}", kinds=["rocks"])
+env = gym.make("SnakeGym/Terrain-v0", render_mode="{mode}", kinds=["rocks"], view="camera_left")
 for _ in range(2):
     try:
         env.reset(seed=1)
