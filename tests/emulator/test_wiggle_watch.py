@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from snake_gym.emulator.emulate import WiggleWatch, mounted_at_random
@@ -32,6 +33,8 @@ def test_the_side_is_told_before_the_joint_is_at_its_far_end(robot: str | Path) 
         seen = watch.see(bus.plant.joint_angle(), [servo.torque_on for servo in bus.servos])
         told.extend([] if seen is None else [seen])
 
+    turned, together = bus.plant.joint_angle() + 0.2, np.arange(spec.n_joints) < 2
+    assert watch.see(turned, together) is None, "joints that move together are a run, which nobody wants told"
     for joint in (0, spec.n_joints // 2, spec.n_joints - 1):
         look()
         told.clear()

@@ -51,7 +51,7 @@ def test_horns_put_on_elsewhere_are_seen_by_where_the_joints_are(
 
 @pytest.mark.parametrize(
     ("register", "value", "advice"),
-    [("mode", 3, "set it back"), ("homing_offset", -85, "calibrate again"), ("position_p", 0, "set it back")],
+    [("mode", 3, "set it back"), ("homing_offset", -85, "calibrate again")],
 )
 def test_every_setting_that_changed_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], register: str, value: int, advice: str
