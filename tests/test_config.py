@@ -17,7 +17,6 @@ import yaml
 from snake_gym.config import (
     ConfigError,
     OptionParser,
-    add_set_option,
     apply_overrides,
     digest,
     dump_yaml,
@@ -194,14 +193,6 @@ def test_a_reader_that_hangs_up_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 1
-
-
-def test_set_takes_several_assignments_repeatedly() -> None:
-    parser = OptionParser()
-    parser.add_argument("env")
-    add_set_option(parser)
-    found = parser.parse_args(["Waypoints", "--set", "a.b=1", "--set", "c=[x=2]", "d=-3"])
-    assert (found.env, found.set) == ("Waypoints", ["a.b=1", "c=[x=2]", "d=-3"])
 
 
 def test_json_is_strict_and_holds_what_is_not_finite_as_text() -> None:

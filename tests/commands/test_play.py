@@ -231,13 +231,6 @@ def test_no_key_does_two_things_and_the_pages_have_the_tables() -> None:
         assert f"| --- | --- |\n{table}\n" in (DOCS / f"{page}.md").read_text(), table
 
 
-def test_a_bounded_run_writes_its_last_frame(tmp_path: Path) -> None:
-    file = tmp_path / "shots" / "last.png"
-    shipped = "resilient_servo_locked_joints"
-    assert main(["play", "Waypoints", "--policy", shipped, "--frames", "8", "--screenshot", str(file)]) == 0
-    assert file.read_bytes().startswith(b"\x89PNG") and file.stat().st_size > 10_000
-
-
 @pytest.mark.parametrize(
     ("options", "fault"),
     [

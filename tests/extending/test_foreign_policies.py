@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,15 +90,6 @@ def test_a_function_of_a_module_in_the_working_folder_gets_one_env_of_the_benchm
         assert progress(play(path)) == pytest.approx(expected, abs=1e-9)
     with pytest.raises(ConfigError, match=r"the env to play in is unknown for p; say what to play: --env FILE"):
         play("mine:make", env=False)
-
-
-def test_the_console_program_finds_the_module_too(folder: Path) -> None:
-    (folder / "mine.py").write_text(FACTORY)
-    program = "import sys; sys.path = [p for p in sys.path if p]; from snake_gym.__main__ import main; main()"
-    command = [sys.executable, "-c", program, "evaluate", "--policy", "p=mine:make", "--env", "env.yaml", *OPTIONS]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_function_may_say_in_which_env_it_plays(folder: Path) -> None:

@@ -61,15 +61,6 @@ def test_distances_are_those_to_the_surface(shape: Shape) -> None:
     assert (found > 0.0).sum() > 200
 
 
-def test_several_shapes_are_the_nearest_of_them() -> None:
-    shapes: list[Shape] = [Circle(0.0, 0.0, 0.3), SQUARE, Capsule(-2.0, -2.0, -2.0, 2.0)]
-    rows = features(shapes)
-    assert rows.shape == (1 + 4 + 1, 6)
-    alone = np.stack([distance(features(shape), POINTS) for shape in shapes])
-    np.testing.assert_array_equal(distance(rows, POINTS), alone.min(axis=0))
-    np.testing.assert_allclose(np.hypot(rows[:, 2], rows[:, 3]), 1.0)
-
-
 def test_a_polygon_knows_its_inside() -> None:
     assert SQUARE.contains(1.5, 2.0) and not SQUARE.contains(0.9, 2.0) and not SQUARE.contains(1.5, 2.6)
     clockwise = Polygon(SQUARE.points[::-1])
