@@ -41,12 +41,9 @@ SCHEDULE = {"algorithm": {**PPO, "learning_rate": {"start": 1e-3, "end": 0.0}, "
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({}, id="ppo"),
-        pytest.param(PRIVILEGED, id="asymmetric"),
         pytest.param({"algorithm": MIRRORED, **PRIVILEGED}, id="mirrored-clipped-apart"),
         pytest.param({"algorithm": {**MIRRORED, "overlap": True}}, id="overlapping-updates"),
         pytest.param(SCHEDULE, id="ppo-schedule-sde"),
-        pytest.param({"env_id": "SnakeGym/ObstacleField-v0"}, id="obstacle-field"),
         pytest.param({"env_id": "SnakeGym/Escape-v0", "curriculum": {"share": 0.8}}, id="escape-curriculum"),
     ],
 )

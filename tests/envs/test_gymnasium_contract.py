@@ -212,7 +212,7 @@ def test_what_get_state_returns_is_taken_back_whatever_controller_runs(controlle
 # --- copies ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", IDS[:2])
 def test_an_env_that_was_rendered_can_be_pickled(env_id: str) -> None:
     single = gym.make(env_id, render_mode="rgb_array").unwrapped
     vector = gym.make_vec(env_id, num_envs=2, render_mode="rgb_array")
@@ -233,8 +233,9 @@ def test_an_env_that_was_rendered_can_be_pickled(env_id: str) -> None:
 # --- checkers of others ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["joint_reference", "residual", "gait"])
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize(
+    ("env_id", "kind"), [*((env_id, "joint_reference") for env_id in IDS), (IDS[0], "residual"), (IDS[1], "gait")]
+)
 def test_checkers_are_silent(env_id: str, kind: str) -> None:
     sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
     settings = {"action": {"kind": kind}, "faults": {"n_max": 3}} if kind != "joint_reference" else {}

@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from papers.liu2024.derivative import FIRST, differentiate, differentiation_matrix
-
-
-def test_the_five_point_stencils() -> None:
-    expected = np.array([[-25, 48, -36, 16, -3], [-3, -10, 18, -6, 1], [1, -8, 0, 8, -1]]) / 12.0
-    matrix = differentiation_matrix(0.1 * np.arange(5.0)[None])[0]
-    np.testing.assert_allclose(matrix[:3], expected / 0.1, atol=1e-12)
-    np.testing.assert_allclose(matrix[3:], -matrix[1::-1, ::-1], atol=1e-12)
+from papers.liu2024.derivative import FIRST, differentiate
 
 
 @pytest.mark.parametrize("n_joints", [1, 3])
