@@ -68,18 +68,6 @@ def test_scan_lists_who_is_there_and_gives_new_ids_and_rates(
         assert (port.bus.servos[3].id, port.bus.servos[3].baud) == (4, 500_000)
 
 
-def test_wiggle_moves_each_joint_and_names_who_is_not_there(
-    port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    port.bus.jam(2)
-    assert main(["wiggle", "--port", port.port, "--latch", latch, "--ids", "20,1,2", "--degrees", "5"]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "servo  20: does not answer at 1000000 baud; see scan --all-bauds"
-    assert "moved +" in lines[1]
-    assert "DID NOT MOVE" in lines[2]
-    assert not any(torque_on(port))
-
-
 def test_calibrate_asks_and_writes_what_run_reads(
     tmp_path: Path, latch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
