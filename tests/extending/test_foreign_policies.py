@@ -140,11 +140,9 @@ BROKEN = f"{STILL}\nclass make(Still):\n    "
     [
         ("def make(env): return 3", r"p=mine:make has no predict"),
         ("def make(env): raise KeyError('x')", r"fails in line 1: KeyError: 'x'"),
-        ("import nothing_like_it\nmake = 3", r"plugin mine fails: ModuleNotFoundError"),
         (f"{BROKEN}act = lambda self, n: np.full((n, 4), np.nan)", r"its action is nan at \[0, 0\]; expected finite"),
         (f"{BROKEN}act = lambda self, n: np.zeros((n, 5))", r"its action has shape \(3, 5\); expected \(3, 4\)"),
         (f"{BROKEN}predict = lambda self, *_, **__: 3", r"its predict returned 3; expected \(actions, state\)"),
-        (f"{BROKEN}act = lambda self, n: {{}}['x']", r"its predict fails in line \d+: KeyError: 'x'"),
     ],
 )
 def test_wrong_code_is_named_in_one_line(text: str, message: str, folder: Path) -> None:
@@ -173,7 +171,7 @@ def write_onnx(path: Path, weight: Any, batch: Any = "batch", **changes: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("batch", "changes"), [("n", {}), (1, {}), ("n", {"type": TensorProto.DOUBLE}), ("n", {"external": True})]
+    ("batch", "changes"), [(1, {}), ("n", {"type": TensorProto.DOUBLE}), ("n", {"external": True})]
 )
 def test_an_onnx_model_plays(batch: Any, changes: dict[str, Any], folder: Path) -> None:
     weight = np.random.default_rng(0).normal(size=(9, 41)).astype(np.float32)

@@ -258,7 +258,6 @@ def test_a_column_of_ones_own_task_is_refused_in_others(folder: Path) -> None:
     [
         ('"progress": made', '"progress": made * np.nan', r"the reward term progress is nan at \[0\]"),
         ('"progress": made, ', "", "reward terms are reached; expected progress, reached"),
-        ("self.index > 0", "self.index", r"complete is array.*; expected True or False"),
         ('self.record["time_left"]}', 'self.record["time_left"] + np.inf}', "the task's signal time_left is inf"),
     ],
 )
@@ -290,14 +289,11 @@ def odd_randomiser(change: Any) -> dict[str, Any]:
     ("register", "message"),
     [
         (partial(odd_column, [[0.0], [np.nan]]), r"the column odd of the observations is nan at \[1, 0\]"),
-        (partial(odd_column, [0.0, 1.0], width=2), r"the column odd .* has shape \(2,\); expected \(2, 2\)"),
         (partial(odd_fault, torque_share=[0.5] * 2, speed_share=[0.5] * 2), "expected one of them"),
         (partial(odd_fault, speed_share=[0.5] * 2), "resilient has no speed limit to lower"),
         (partial(odd_fault, reference=[np.nan] * 2), "the reference of fault kind odd is nan"),
         (partial(odd_fault, torque_share=[0.5, 5.0]), r"the torque_share of fault kind odd is 5; expected in \[0, 1\]"),
-        (partial(odd_fault, speed_share=[0.5, 0.0]), r"the speed_share of fault kind odd is 0; expected in \(0, 1\]"),
         (partial(odd_randomiser, lambda params: params.mass.fill(-1.0)), "sets params.mass to -1; expected > 0"),
-        (partial(odd_randomiser, lambda params: params.backward.fill(2.0)), "params.backward is 2; expected 1"),
         (partial(odd_randomiser, lambda params: params), "returns a value; expected None"),
     ],
 )
