@@ -328,9 +328,8 @@ def test_a_policy_of_ones_own_is_evaluated_under_a_fault_of_ones_own(folder: Pat
 
 def test_the_function_of_the_page_plays_in_the_env_that_is_asked_for(folder: Path) -> None:
     (folder / "env.yaml").write_text("time_limit_s: 2.0\naction: {kind: gait}\n")
-    play = ["-m", "snake_gym", "evaluate", "--policy", "steady=steady:make", "--controllers", "none"]
-    short = ["--episodes", "3", "--set", "resamples=100", "--no-pictures"]
-    run(folder, *play, "--env", "env.yaml", *short)
+    play = ["--policy", "steady=steady:make", "--controllers", "none", "--env", "env.yaml"]
+    assert evaluate.main([*play, "--episodes", "3", "--set", "resamples=100", "--no-pictures"]) == 0
     assert json.loads((folder / "runs/evaluation/results.json").read_text())["config"]["action"] == {"kind": "gait"}
 
 
