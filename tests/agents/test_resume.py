@@ -48,7 +48,7 @@ SCHEDULE = {"algorithm": {**PPO, "learning_rate": {"start": 1e-3, "end": 0.0}, "
     ],
 )
 def test_stopped_and_resumed_equals_uninterrupted(changes: dict[str, Any], tmp_path: Path) -> None:
-    assert_resumes(small_config(**changes), tmp_path)
+    assert_resumes(small_config(total_steps=1024, **changes), tmp_path)
 
 
 def test_killed_in_the_middle_of_a_rollout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ def test_control_law_is_the_shipped_controller_with_the_robots_joint_loop(kind: 
     np.testing.assert_allclose(u, 1.0 * (reference - phi) - 2.0 * phi_dot, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("point", ["centre", "head"])
+@pytest.mark.parametrize("point", [pytest.param("centre", marks=pytest.mark.slow), "head"])
 def test_the_published_solver_is_the_exact_one_but_for_its_tolerances(
     point: Point, monkeypatch: pytest.MonkeyPatch
 ) -> None:
