@@ -23,7 +23,7 @@ def distance(feature: FloatArray, points: FloatArray) -> FloatArray:
 
 def outline(shape: Shape) -> FloatArray:
     """Points close together on the shape's surface, without the use of features."""
-    t = np.linspace(0.0, 1.0, 20001)[:, None]
+    t = np.linspace(0.0, 1.0, 4001)[:, None]
     if isinstance(shape, Circle):
         angle = 2.0 * np.pi * t
         return np.array([shape.x_m, shape.y_m]) + shape.radius_m * np.hstack([np.cos(angle), np.sin(angle)])

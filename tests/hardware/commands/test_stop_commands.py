@@ -71,7 +71,7 @@ def test_a_wiggle_is_stopped_with_the_torque_off(
                 main(["wiggle", "--port", port.port, "--ids", "1", "--latch", where])
 
 
-@pytest.mark.parametrize("how", ["estop", "SIGTERM", "q\n", "key"])
+@pytest.mark.parametrize("how", ["estop", pytest.param("SIGTERM", marks=pytest.mark.slow), "q\n", "key"])
 def test_a_calibration_that_waits_for_an_answer_or_moves_a_joint_is_stopped(
     port: EmulatedPort, latch: str, how: str
 ) -> None:

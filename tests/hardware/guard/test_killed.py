@@ -68,7 +68,7 @@ def end_both(process: subprocess.Popen[str]) -> int:
     return guard
 
 
-@pytest.mark.parametrize("what", ["run", "wiggle", "calibrate"])
+@pytest.mark.parametrize("what", ["run", pytest.param("wiggle", marks=pytest.mark.slow), "calibrate"])
 def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, what: str) -> None:
     process = start(what, port, tmp_path)
     process.send_signal(signal.SIGKILL)
@@ -77,7 +77,7 @@ def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, 
     assert_limp(port)
 
 
-@pytest.mark.parametrize("what", ["run", "wiggle", "calibrate"])
+@pytest.mark.parametrize("what", ["run", "wiggle", pytest.param("calibrate", marks=pytest.mark.slow)])
 def test_estop_switches_off_what_two_dead_processes_left_on(
     port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:

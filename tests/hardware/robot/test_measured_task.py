@@ -33,7 +33,9 @@ def make(folder: Path, task: dict[str, Any], **settings: Any) -> RealSnakeEnv:
     return env
 
 
-@pytest.mark.parametrize("env_id", TASKS)
+@pytest.mark.parametrize(
+    "env_id", [pytest.param(one, marks=pytest.mark.slow) if "Velocity" in one else one for one in TASKS]
+)
 def test_a_task_is_shown_and_scored_as_in_simulation(env_id: str, tmp_path: Path) -> None:
     """The robot lies somewhere in the room and looks elsewhere; all that counts is relative to that."""
     real = make(tmp_path, {"id": env_id, **TASKS[env_id]}, action=CC, time_limit_s=20.0)
