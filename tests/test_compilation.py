@@ -100,6 +100,9 @@ def test_one_of_three_processes_compiles(tmp_path: Path) -> None:
     told = [err for _, err in said]
     assert sum(err.count("compiling the physics") for err in told) == 1
     assert all(str(tmp_path / "cache") in err for err in told if err)
+    later = Children(tmp_path, 1)
+    later.start()
+    assert later.finish() == [("42.0\n", "")] and len(later.compiling()) == 2, "what was compiled is loaded"
 
 
 def test_a_process_that_dies_while_it_compiles_holds_nobody_up(tmp_path: Path) -> None:
@@ -124,15 +127,6 @@ def test_kernels_compile_without_a_folder_for_them(tmp_path: Path) -> None:
     ((out, err),) = children.finish()
     assert out == "42.0\n", err
     assert "set NUMBA_CACHE_DIR" in err
-
-
-def test_a_later_process_loads_what_was_compiled(tmp_path: Path) -> None:
-    for _ in range(2):
-        children = Children(tmp_path, 1)
-        children.start()
-        ((out, err),) = children.finish()
-    assert (out, err) == ("42.0\n", "")
-    assert len(children.compiling()) == 2
 
 
 @pytest.mark.parametrize("kind", ["columns first", "read only", "single precision"])

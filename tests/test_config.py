@@ -17,7 +17,6 @@ import yaml
 from snake_gym.config import (
     ConfigError,
     OptionParser,
-    add_set_option,
     apply_overrides,
     digest,
     dump_yaml,
@@ -26,6 +25,7 @@ from snake_gym.config import (
     nearest,
     read_json,
     require,
+    run_program,
     to_json,
     write_atomic,
 )
@@ -168,18 +168,25 @@ def test_nearest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "stderr"),
+    ("raised", "code", "stderr"),
     [
-        ("return 3", 3, ""),
-        ("raise ConfigError('joint is 12;\\nexpected 1 to 9')", 2, "error: joint is 12; expected 1 to 9\n"),
-        ("raise KeyboardInterrupt", 130, "interrupted\n"),
-        ("open('/no/such/file')", 2, "error: /no/such/file: No such file or directory\n"),
+        (None, 3, ""),
+        (ConfigError("joint is 12;\nexpected 1 to 9"), 2, "error: joint is 12; expected 1 to 9\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (FileNotFoundError(2, "No such file", "/no/such/file"), 2, "error: /no/such/file: No such file\n"),
     ],
 )
-def test_a_program_ends_with_one_line_and_a_code(body: str, code: int, stderr: str) -> None:
-    program = f"from snake_gym.config import *\ndef main(argv):\n    {body}\nrun_program(main)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (code, stderr)
+def test_a_program_ends_with_one_line_and_a_code(
+    raised: BaseException | None, code: int, stderr: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(_: list[str] | None) -> int:
+        if raised is not None:
+            raise raised
+        return 3
+
+    with pytest.raises(SystemExit) as ended:
+        run_program(main)
+    assert (ended.value.code, capsys.readouterr().err) == (code, stderr)
 
 
 def test_a_reader_that_hangs_up_is_no_error() -> None:
@@ -194,14 +201,6 @@ def test_a_reader_that_hangs_up_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 1
-
-
-def test_set_takes_several_assignments_repeatedly() -> None:
-    parser = OptionParser()
-    parser.add_argument("env")
-    add_set_option(parser)
-    found = parser.parse_args(["Waypoints", "--set", "a.b=1", "--set", "c=[x=2]", "d=-3"])
-    assert (found.env, found.set) == ("Waypoints", ["a.b=1", "c=[x=2]", "d=-3"])
 
 
 def test_json_is_strict_and_holds_what_is_not_finite_as_text() -> None:

@@ -86,26 +86,23 @@ main(["tune", *tune, "--budget", "1", "--population", "4", "--worlds", "8", "--o
     assert (tmp_path / "results" / "replay.html").is_file() and (tmp_path / "sjc.yaml").is_file()
 
 
-@pytest.mark.parametrize(
-    ("system", "message"),
-    [("darwin", "the robot needs Linux, and this is darwin"), ("linux", "the robot needs pyserial, which is not")],
-)
-def test_the_robot_s_env_and_play_say_in_one_line_what_is_missing(system: str, message: str) -> None:
+def test_the_robot_s_env_and_play_say_in_one_line_what_is_missing() -> None:
     code = """
 import gymnasium as gym
 import snake_gym
 import snake_gym.commands.play
 from snake_gym.__main__ import main
 
-sys.platform = sys.argv[1]
-for use in (
-    lambda: gym.make("SnakeGym/Real-v0"), lambda: main(["play", "--port", "X", "--help"]),
-    lambda: main(["hardware", "scan", "--port", "X"]),
-):
-    try:
-        use()
-    except snake_gym.ConfigError as error:
-        print(error)
+for sys.platform in ("darwin", "linux"):
+    for use in (
+        lambda: gym.make("SnakeGym/Real-v0"), lambda: main(["play", "--port", "X", "--help"]),
+        lambda: main(["hardware", "scan", "--port", "X"]),
+    ):
+        try:
+            use()
+        except snake_gym.ConfigError as error:
+            print(error)
 """
-    lines = run_elsewhere(code, system).splitlines()
-    assert len(lines) == 3 and all(line.startswith(message) for line in lines)
+    lines = run_elsewhere(code).splitlines()
+    assert len(lines) == 6 and all(line.startswith("the robot needs Linux, and this is darwin") for line in lines[:3])
+    assert all(line.startswith("the robot needs pyserial, which is not") for line in lines[3:])

@@ -141,7 +141,7 @@ def assert_same_state(a: Path, b: Path) -> None:
 def assert_resumes(config: TrainConfig, folder: Path) -> None:
     """A run that is stopped and resumed ends like one that is not, bit for bit."""
     run_to_end(config, folder / "a")
-    stop_after(config, folder / "b", rollouts=7)
+    stop_after(config, folder / "b", rollouts=5)
     resume_to_end(config, folder / "b")
     assert_same_state(folder / "a", folder / "b")
 

@@ -36,9 +36,7 @@ def trainings(run: Path) -> list[int]:
     ("arguments", "message"),
     [
         (["--seeds", "2", "--seed", "1"], "--seeds goes with neither --seed nor --resume"),
-        (["--seeds", "2,2"], "--seeds is "),
         (["--jobs", "2"], "--jobs and --ray go with --seeds"),
-        (["--seeds", "2", "--jobs", "0"], "--jobs is 0; expected at least 1"),
         (["--seeds", "2", "--set", "algorithm.gama=1"], "gama is not a setting"),
         (["--seeds", "2", "--ray", "127.0.0.1:1"], "--ray is '127.0.0.1:1', where no Ray cluster answers"),
     ],

@@ -53,12 +53,8 @@ def test_every_shipped_file_names_its_schema_and_obeys_it(schemas: dict[str, Any
     ("name", "settings"),
     [
         ("env.json", {"faults": {"n_mx": 3}}),
-        ("env.json", {"time_limit_s": "60"}),
         ("train.json", {"env": {"action": {"kind": "residul"}}}),
-        ("train.json", {"algorithm": {"name": "PPO", "n_step": 64}}),
         ("train.json", {"algorithm": {"name": "PPO", "gamma": 2}}),
-        ("robot.json", {"n_links": 1}),
-        ("tuned.json", {"controller": {"kind": "sjc", "amplitude_rad": 40}}),
         ("hardware.json", {"connection": {"prot": "/dev/ttyUSB0"}}),
     ],
 )

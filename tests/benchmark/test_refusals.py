@@ -21,17 +21,12 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
     ("words", "fault"),
     [
         (["--set", "env.faults.n_max=99"], r"^env.faults.n_max is 99; expected at most 9"),
-        (["--set", "env.time_limit_s=0.3"], r"^env.time_limit_s is 0.3; expected a multiple"),
-        (["--set", "env.observation.columns=[velocity]"], r"velocity of .* no entries .* it needs another task"),
         (["--set", "references=[pp0]"], r"references is 'pp0'; expected one of cc"),
         (["--set", "policies={a: runs/none}"], r"runs/none does not exist.* snake-gym train"),
-        (["--robot", "resiliant"], r"robot is 'resiliant'.*did you mean"),
         (["--robot", "resilient"], r"no tuned parameters for robot resilient .*tune --controller cc --robot resilient"),
-        (["--controllers", "a=nowhere.yaml"], r"nowhere.yaml does not exist"),
         (["--controllers", "cc,cc"], r"two policies are called 'cc'"),
         (["--policy", "a=x", "--policy", "a=y"], r"two policies are called 'a'"),
         (["--policy", "=x"], r"expected NAME=PATH"),
-        (["--policy", "ppo=runs/nowhere"], r"runs/nowhere"),
         (["--policy", f"ppo={SHIPPED}", "--robot", "six.yaml"], r"policy ppo has .* observations.*another robot"),
         (["--policy", "ppo=half"], r"policy\.safetensors cannot be read: No such file"),
         (["--out", "/proc/no"], r"/proc/no cannot be written to"),
@@ -54,12 +49,10 @@ def test_evaluate(words: list[str], fault: str, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        ([*SJC, "--robot", "resilent"], r"--robot is 'resilent'; .* did you mean 'resilient'"),
         ([*SJC, "--robot", "robot.yaml"], r"robot\.yaml: name is .*; expected letters, digits"),
         ([*SJC, "--out", "x.txt"], r"--out is 'x.txt'; expected .* .yaml"),
         ([*SJC, "--out", "/proc/no/x.yaml"], r"/proc/no cannot be written to"),
         ([*SJC, "--out", "robot.yaml"], r"robot\.yaml exists already; give --overwrite"),
-        ([*SJC, "--seeds", "2", "--seed", "1"], r"--seed: not allowed with argument --seeds"),
         ([*SJC, "--seeds", "0,2000"], r"seed is 2000; expected <= 1999"),
         ([*SJC, "--seeds", "two"], r"--seeds is 'two'; expected a number of seeds"),
     ],
@@ -77,8 +70,6 @@ def test_tune(words: list[str], fault: str, tmp_path: Path, monkeypatch: pytest.
     [
         (BenchmarkConfig, {"seed": 2**31}, r"seed \+ episodes"),
         (TuningConfig, {"worlds": 20}, r"worlds is 20; expected a multiple of population 32, such as 32"),
-        (TuningConfig, {"population": 3}, r"population is 3; expected >= 4"),
-        (TuningConfig, {"seed": 2000}, r"seed is 2000; expected <= 1999"),
         (TuningConfig, {"generations": 400_001}, r"too many for the seeds"),
     ],
 )

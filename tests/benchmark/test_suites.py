@@ -17,7 +17,6 @@ from snake_gym.benchmark.scenarios import BenchmarkConfig, make_scenarios
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "docs" / "suites"
 NAMES = sorted(path.stem for path in (ROOT / "configs" / "benchmark").glob("*.yaml"))
-QUICK = ("demo", "estimator", "resilience")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,7 +43,7 @@ def test_the_page_has_the_numbers_of_the_rows(name: str) -> None:
     assert name == "velocity" or f"{mean:.2f} [" in row
 
 
-@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in NAMES])
+@pytest.mark.parametrize("name", ["demo", *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES if n != "demo")])
 def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
     config = suites.suite_config(name)
     scenarios = make_scenarios(config)
@@ -115,6 +114,7 @@ def test_learned_policies_that_do_not_play_keep_their_rows(tmp_path: Path) -> No
     assert suites.kept_rows(path, scenarios, (), False) == ([], {})
 
 
+@pytest.mark.slow
 def test_the_recipes_of_the_learned_rows_are_trainings_of_their_suite() -> None:
     """Each is planned as ``train`` would, in the task of the suite that its policy plays in."""
     from snake_gym.agents.config import read_settings

@@ -11,7 +11,6 @@ import gymnasium as gym
 import pytest
 
 from snake_gym.__main__ import main
-from snake_gym.config import ConfigError
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.interface.policy_file import shipped_policies
 from snake_gym.robot.presets import PRESETS
@@ -39,15 +38,6 @@ def test_describe_tells_spaces_and_changed_settings(capsys: pytest.CaptureFixtur
     assert terms
     for name in [*terms, *(name for name in info if "/" not in name)]:
         assert f"| {name} |" in out or f"| `{name}` |" in out, name
-
-
-def test_an_unknown_env_or_setting_names_the_nearest() -> None:
-    with pytest.raises(ConfigError, match=r"'Waypont'.*did you mean 'Waypoints'"):
-        main(["describe", "Waypont"])
-    with pytest.raises(ConfigError, match=r"faults.n_mx.*n_max"):
-        main(["describe", "Waypoints", "--set", "faults.n_mx=2"])
-    with pytest.raises(ConfigError, match="snake-gym hardware"):
-        main(["describe", "Real"])
 
 
 @pytest.mark.slow

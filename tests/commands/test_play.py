@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.__main__ import main
 from snake_gym.commands import play_robot
 from snake_gym.commands.play import KEYS, PANEL, Session, make_player
-from snake_gym.config import ConfigError
 from snake_gym.render import palette
 from snake_gym.render.palette import rgb
 from snake_gym.render.play_window import PlayWindow
@@ -229,22 +227,3 @@ def test_no_key_does_two_things_and_the_pages_have_the_tables() -> None:
     for page, panel in (("play", PANEL), ("hardware", play_robot.PANEL)):
         table = "".join(f"| {label} | {meaning} |\n" for label, meaning in panel)
         assert f"| --- | --- |\n{table}\n" in (DOCS / f"{page}.md").read_text(), table
-
-
-def test_a_bounded_run_writes_its_last_frame(tmp_path: Path) -> None:
-    file = tmp_path / "shots" / "last.png"
-    shipped = "resilient_servo_locked_joints"
-    assert main(["play", "Waypoints", "--policy", shipped, "--frames", "8", "--screenshot", str(file)]) == 0
-    assert file.read_bytes().startswith(b"\x89PNG") and file.stat().st_size > 10_000
-
-
-@pytest.mark.parametrize(
-    ("options", "fault"),
-    [
-        (["--controller", "ccc"], "did you mean 'cc'"), (["--policy", "nowhere/at_all"], "nowhere/at_all"),
-        (["--seed", "-1"], "--seed is -1"),
-    ],
-)  # fmt: skip
-def test_wrong_options_are_refused(options: list[str], fault: str) -> None:
-    with pytest.raises(ConfigError, match=fault):
-        main(["play", "Waypoints", *options])

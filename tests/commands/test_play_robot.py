@@ -77,8 +77,8 @@ def test_a_drive_steers_changes_gaits_without_jumps_and_ends_with_the_window(
     texts: list[str] = []
     look = lambda pygame: texts.append(seen[0].helm.text())  # noqa: E731
     script: Script = [
-        (2, press("2", *["up"] * 10)), (30, press("g", *["left"] * 8)), (31, look), (45, press("1", "c")),
-        (55, press("backspace")), (70, press("h")), (72, post("QUIT")),
+        (2, press("2", *["up"] * 10)), (18, press("g", *["left"] * 8)), (19, look), (30, press("1", "c")),
+        (38, press("backspace")), (52, press("h")), (54, post("QUIT")),
     ]  # fmt: skip
     seen = person(script)
     log, latch, png = tmp_path / "drive.jsonl", tmp_path / "estop", tmp_path / "drive.png"
@@ -155,7 +155,7 @@ LOSSES: dict[str, tuple[Callable[[Any], None], int, str]] = {
 
 
 @pytest.mark.parametrize(
-    "what", [pytest.param(w, marks=pytest.mark.slow) if w in ("the window", "the gamepad") else w for w in LOSSES]
+    "what", [w if w in ("the key", "the terminal") else pytest.param(w, marks=pytest.mark.slow) for w in LOSSES]
 )
 def test_whatever_is_lost_leaves_the_servos_limp(
     person: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str

@@ -100,9 +100,7 @@ CC_FILE = "configs/controllers/resilient_servo/cc.yaml"
 REFUSED: list[tuple[Any, ChainSpec, str]] = [
     ({"kind": "sjx"}, PLANAR, "controller.kind is 'sjx'; expected one of .* did you mean 'sjc'"),
     ({}, PLANAR, "controller.kind is missing; expected one of serpenoid, sjc, cc, cpg"),
-    (5, PLANAR, "controller is 5; expected settings"),
     ({"kind": "sjc", "amplitude": 0.4}, PLANAR, "controller.amplitude is not a setting; did you mean 'amplitude_rad'"),
-    ({"kind": "fault_aware", "detector": {"alarm": 0}}, PLANAR, "controller.detector.alarm is 0"),
     ({"kind": "pfl"}, LIMP, "robot.actuator.kp is 0; expected > 0"),
     ({"kind": "cc"}, LIMP, "gain_ratio_s is null and robot.actuator.kp"),
     ({"kind": "reflex", "controller": {"kind": "reflex"}}, PLANAR, r"controller\.controller is a reflex"),

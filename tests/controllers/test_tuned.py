@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
-from snake_gym.controllers import make_controller, resolve_controller, tuning_of
+from snake_gym.config import load_yaml, to_dict
+from snake_gym.controllers import resolve_controller, tuning_of
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import PRESETS
 
@@ -34,11 +34,3 @@ def test_a_tuned_gait_is_found_by_the_robot_and_the_kind_and_records_its_robot(
     changed = replace(spec, free_joint_damping_nms_rad=0.3)
     note = f"plays on a changed {spec.name}: free_joint_damping_nms_rad 0.3 for {spec.free_joint_damping_nms_rad:g}"
     assert tuning.robot_note(changed) == note
-
-
-def test_another_robot_has_no_tuned_gait_until_somebody_tunes_one(tmp_path: Path) -> None:
-    dump_yaml({"preset": "resilient_servo", "link_mass_kg": 1.5}, tmp_path / "mine.yaml")
-    spec = load_robot(str(tmp_path / "mine.yaml"))
-    expected = r"cc has no tuned parameters for robot mine .*snake-gym tune --controller cc --robot"
-    with pytest.raises(ConfigError, match=expected):
-        make_controller({"tuned": "cc"}, spec)

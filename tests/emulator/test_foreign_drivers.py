@@ -23,7 +23,7 @@ from snake_gym.hardware.bus.family import ServoFamily
 from tests.hardware.emulate_servos import emulated
 
 IDS = [1, 2, 5]
-PATIENCE_S = 0.5
+PATIENCE_S = 0.3
 
 
 @pytest.fixture(autouse=True)
@@ -218,9 +218,8 @@ def test_rustypot_x(x_port: str) -> None:
 # --- feetech-cli -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("echo", [0, 1])
-def test_feetech_cli_reads_and_writes(echo: int) -> None:
-    with emulated(IDS, echo=echo) as device, serial.Serial(device, 1_000_000, timeout=PATIENCE_S) as line:
+def test_feetech_cli_reads_and_writes_where_the_adapter_echoes() -> None:
+    with emulated(IDS, echo=1) as device, serial.Serial(device, 1_000_000, timeout=PATIENCE_S) as line:
         packets = protocol.PacketHandler(line)
         assert packets.ping(1)
         assert packets.read(5, 56, 2) == b"\x00\x08"

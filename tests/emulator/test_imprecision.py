@@ -24,19 +24,19 @@ CHAIN = str(Path(__file__).parents[2] / "configs/robot/sts3215_chain.yaml")
 
 def test_a_late_servo_moves_so_much_later_and_only_then() -> None:
     servos = [EmulatedServo(1), EmulatedServo(2)]
-    servos[1].imprecision = Imprecision(delay_s=0.5)
+    servos[1].imprecision = Imprecision(delay_s=0.3)
     with serve(servos) as port, RawDriver(port.port) as raw:
         moved_s = {}
         for one in (1, 2):
             raw.write(one, GOAL, 2048, 2)
             raw.until(lambda one=one: raw.read(one, POSITION, 2), lambda at: at == 2048)
-            time.sleep(0.6)
+            time.sleep(0.4)
             raw.write(one, GOAL, 2300, 2)
             sent_s = time.monotonic()
             raw.until(lambda one=one: raw.read(one, POSITION, 2), lambda at: at > 2060)
             moved_s[one] = time.monotonic() - sent_s
             assert raw.until(lambda one=one: raw.read(one, POSITION, 2), lambda at: at == 2300) == 2300
-    assert moved_s[2] >= 0.45, "it cannot have moved before"
+    assert moved_s[2] >= 0.25, "it cannot have moved before"
     assert moved_s[1] < moved_s[2], "the other one does at once"
 
 
@@ -56,6 +56,7 @@ def test_a_late_pose_is_where_the_robot_was() -> None:
     np.testing.assert_allclose(told.std(axis=0), [0.01, 0.01, 0.1], rtol=0.1)
 
 
+@pytest.mark.slow  # a part of ``benchmarks/sim_to_real.py``
 def test_a_robot_in_mujoco_crawls_behind_the_same_bytes() -> None:
     """Its own friction and servos: wheels roll ahead and hold aside, and a limp joint stays limp."""
     pytest.importorskip("mujoco")

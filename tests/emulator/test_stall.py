@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.hardware.programs import emulator
+from snake_gym.emulator.robot import emulate
+from snake_gym.hardware.calibration.calibration import straight_chain
+from snake_gym.hardware.robot.connection import ConnectionConfig
+from snake_gym.robot.presets import RESILIENT_SERVO
 from tests.hardware.raw_driver import WRITE, RawDriver
-from tests.hardware.rig import serve
+from tests.hardware.rig import Movable, serve
 
-TORQUE, GOAL, TORQUE_LIMIT, LOCK, POSITION, LOAD, CURRENT = 40, 42, 48, 55, 56, 60, 69
-UNLOAD, OFFSET, PROTECTIVE, PROTECTION_TIME, OVERLOAD = 19, 31, 34, 35, 36
+TORQUE, GOAL, LOCK, POSITION, LOAD, CURRENT = 40, 42, 55, 56, 60, 69
+OFFSET, PROTECTIVE, PROTECTION_TIME, OVERLOAD = 31, 34, 35, 36
 OVERLOADED = 0x20
 
 
@@ -43,34 +46,14 @@ def test_a_jammed_joint_stalls_and_its_servo_protects_itself() -> None:
         assert raw.until(lambda: raw.read(2, POSITION, 2), lambda at: at < 2048 - 590) < 2048 - 590
 
 
-def test_joints_stall_at_their_stops_and_where_links_run_into_each_other(tmp_path: Path) -> None:
-    """Ninety degrees are the robot's joint limit, its stop is a little further; with all nine joints by 69 degrees the
-    chain would lie in itself.
-    """
-    with emulator(tmp_path / "bus", "--pose-port", "0") as robot, RawDriver(robot.port) as raw:
-        for one in range(1, 10):
-            raw.write(one, UNLOAD, 0x0C)
-        raw.write(5, GOAL, 4095, 2)
-        raw.until(lambda: raw.read(5, LOAD, 2), lambda load: load == 1000)  # bit 10 is its direction
-        raw.until(lambda: raw.read(5, POSITION, 2), lambda at: at > 2048 + 1024)
-        raw.write(5, UNLOAD, 0x2C)
-        assert raw.until(lambda: raw.error(5), bool) == OVERLOADED
-        angles = robot.joint_angles_deg()
-        assert 90.0 < angles[4] < 97.0 and max(map(abs, angles)) == angles[4], angles
-        curled, straight = 2048 + 785, 2048
-        raw.write(5, UNLOAD, 0x0C)
-        for one in range(1, 10):
-            raw.write(one, GOAL, curled, 2)
-        stalls = raw.until(
-            lambda: max(range(1, 10), key=lambda one: raw.read(one, LOAD, 2) & 0x3FF),
-            lambda one: raw.read(one, LOAD, 2) == 1000,
-        )
-        assert abs(raw.read(stalls, POSITION, 2) - curled) > 60, "it pushes (all its torque from 65 steps on)"
-        assert min(map(abs, robot.joint_angles_deg())) < 60.0
-        for one in range(1, 10):
-            raw.write(one, GOAL, straight, 2)
-        for one in range(1, 10):
-            raw.until(lambda one=one: raw.read(one, POSITION, 2), lambda at: abs(at - straight) < 20)
+def test_a_joint_stalls_at_its_stop_a_little_beyond_the_robot_s_limit() -> None:
+    bus = emulate(ConnectionConfig(), RESILIENT_SERVO, straight_chain(range(1, 10), 1.5), None)
+    driver = Movable(bus.host_transport(), clock=bus.clock)
+    driver.write_targets([5], [4095])
+    bus.clock.sleep(1.5)
+    bus.poll()
+    assert 90.0 < math.degrees(bus.plant.joint_angle()[4]) < 97.0
+    assert driver.read_block([5], "present_load").values[5] == {"present_load": 1000}
 
 
 def test_codes_of_torque_enable(wire: RawDriver) -> None:

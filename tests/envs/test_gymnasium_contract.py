@@ -149,11 +149,9 @@ def bends(n_worlds: int) -> SnakeVectorEnv:
 
 WRONG: list[tuple[Any, Any, str]] = [
     (SnakeEnv, lambda env: env.step(np.zeros(4)), r"action has shape (4,); expected (9,)"),
-    (SnakeEnv, lambda env: env.step(["left"] * 9), "action is ['left', "),
     (make_waypoints, lambda env: env.step(BAD), "action[1, 3] is nan; expected a finite number in [-1, 1]"),
     (SnakeEnv, lambda env: env.reset(seed=-1), "seed is -1; expected an integer from 0 to 9223372036854775807"),
     (make_waypoints, lambda env: env.reset(seed=[3]), "seed is a list of 1; expected 2, one for each world"),
-    (SnakeEnv, lambda env: env.reset(options=3), "options is 3; expected None or a dict"),
     (make_waypoints, lambda env: env.reset(options={"reset_mask": BAD[0]}), "expected bool (2,), at least one True"),
     (SnakeEnv, lambda env: env.set_state(make_waypoints(2).core.get_state()), "has shape (2,); expected (1,)"),
     (
@@ -162,18 +160,13 @@ WRONG: list[tuple[Any, Any, str]] = [
         "env state robot/link_angle holds nan",
     ),
     (make_waypoints, lambda env: make_waypoints(2, None, "sometimes"), "autoreset_mode is 'sometimes'; expected one"),
-    (make_waypoints, lambda env: make_waypoints(0), "num_envs is 0; expected an integer from 1 to 1000000"),
-    (SnakeEnv, lambda env: SnakeEnv(plugin=3), "plugin is 3; expected a list, each text"),
     (bends, lambda env: env.set_difficulty(np.nan), "difficulty is nan"),
-    (bends, lambda env: env.set_difficulty("easy"), "difficulty is 'easy'; expected"),
     (bends, lambda env: env.set_difficulty([0.1, 0.2, 0.3]), "expected a number in [0, 1], or 2 of them"),
     (bends, lambda env: env.set_difficulty(0.0), "field.n_turns is 6: the turns are"),
     (bends, lambda env: env.core.move_target(0, (1.0, 1.0)), "no target"),
     (make_waypoints, lambda env: env.core.set_fault(0, 10, "locked"), "joint 10"),
-    (make_waypoints, lambda env: env.core.set_fault(0, 1, "lokced"), "did you mean 'locked'"),
     (make_waypoints, lambda env: env.core.mend(0, 12), "joint is 12"),
     (make_waypoints, lambda env: env.core.set_fault(7, 1, "locked"), "world is 7; expected <"),
-    (make_waypoints, lambda env: env.core.mend(-1), "world is -1; expected >= 0"),
     (make_waypoints, lambda env: env.core.move_target(0, (np.nan, 0.0)), "expected two coordinates"),
     (SnakeEnv, lambda env: SnakeEnv(IDS[1], config=WaypointsConfig()), "WaypointsConfig; this env expects a Obst"),
 ]
@@ -212,7 +205,7 @@ def test_what_get_state_returns_is_taken_back_whatever_controller_runs(controlle
 # --- copies ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", IDS[:2])
 def test_an_env_that_was_rendered_can_be_pickled(env_id: str) -> None:
     single = gym.make(env_id, render_mode="rgb_array").unwrapped
     vector = gym.make_vec(env_id, num_envs=2, render_mode="rgb_array")
@@ -233,8 +226,9 @@ def test_an_env_that_was_rendered_can_be_pickled(env_id: str) -> None:
 # --- checkers of others ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["joint_reference", "residual", "gait"])
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize(
+    ("env_id", "kind"), [*((env_id, "joint_reference") for env_id in IDS), (IDS[0], "residual"), (IDS[1], "gait")]
+)
 def test_checkers_are_silent(env_id: str, kind: str) -> None:
     sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
     settings = {"action": {"kind": kind}, "faults": {"n_max": 3}} if kind != "joint_reference" else {}

@@ -232,10 +232,8 @@ PATCHES = {"randomisation": {"patches": {"low": 0.1, "high": 0.2}}}
     [
         ({"randomisation": {"angle_bias_rad": {"low": 0.0, "high": 0.1}}}, "randomisation.angle_bias_rad is"),
         (broken("offset"), r"faults.events\[0\].offset_rad is 0.349"),
-        (broken("slipped", offset_rad=[-0.3, 0.2]), r"offset_rad is \[-0.3, 0.2\]"),
         (ENCODER, r"encoder_faults.events\[0\].bias_rad is 0.2"),
         ({"robot": INCLINED, "course": {"kind": "paper"}}, "course.kind is 'paper' on a slope"),
-        ({"robot": INCLINED, "start": {"random": False}}, "robot.incline_direction_rad is 1"),
         (BENT, "action.controller.offset_rad is 0.1, not the same in a mirror; expected 0"),
         ({**PATCHES, "observation": {"privileged": ["randomisation/patches_place"]}}, "randomisation/patches_place"),
         ({"observation": {"columns": ["joint_angle", "silent_on_mirrors"]}}, "the column silent_on_mirrors of the"),

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import gymnasium as gym
 import numpy as np
-import pytest
-from gymnasium.utils.env_checker import check_env
 
 import snake_gym  # noqa: F401  (registers)
 from papers.haghshenas2022.runs import CONTROLLER
@@ -19,24 +14,6 @@ from snake_gym.robot.presets import MUSCLE
 PATH = "SnakeGym/PathFollow-v0"
 SHIPPED = load_yaml("configs/env/muscle.yaml")
 PAIR = MUSCLE.actuator.muscle
-RESIDUAL = {"kind": "residual", "controller": {"kind": "speed"}, "pressure_range": 0.3, "pace_range": 0.5}
-
-
-@pytest.mark.parametrize("action", [{"kind": "pressure"}, RESIDUAL])
-def test_the_env_is_gymnasium_s_and_goes_on_from_a_saved_state_bit_for_bit(action: dict[str, Any]) -> None:
-    settings = merge(SHIPPED, {"action": action, "time_limit_s": 2.0, "faults": {"n_min": 2, "onset_min_s": 0.0}})
-    check_env(gym.make(PATH, **settings).unwrapped, skip_render_check=True)
-    one, other = (SnakeVectorEnv(PATH, 3, config=settings) for _ in range(2))
-    other.reset(seed=9)
-    one.reset(seed=2)
-    rng = np.random.default_rng(0)
-    actions = rng.uniform(-1.0, 1.0, (20, *one.action_space.shape))
-    for each in actions[:10]:
-        one.step(each)
-    other.core.set_state(one.core.get_state())
-    for each in actions[10:]:
-        for mine, theirs in zip(one.step(each)[:4], other.step(each)[:4], strict=True):
-            np.testing.assert_array_equal(mine, theirs)
 
 
 def test_pressures_are_commanded_and_a_burst_muscle_is_felt() -> None:

@@ -13,7 +13,10 @@ from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.fault_kinds import kinds_of
 from tests.envs.vector_checker import assert_same, check_vector_env, spread_ends_at_reset
 
-RANDOMISED = load_yaml("configs/env/randomised_servo.yaml")["randomisation"]
+RANDOMISED = {
+    **load_yaml("configs/env/randomised_servo.yaml")["randomisation"], "friction_turning": {"low": 0.5, "high": 2.0},
+    "pose_loss_hz": {"high": 2.0}, "push_hz": {"high": 2.0},
+}  # fmt: skip
 ESCAPE = {**load_yaml("configs/env/escape.yaml"), "time_limit_s": 4.0}
 ANY_TIME = [name for name in FURTHER if name not in ("remaining_time", "fault_probability")]
 """Columns that do not tell when an episode ends: some of the compared ones are cut."""
@@ -44,7 +47,13 @@ CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
         {"robot": "muscle", "action": {"kind": "pressure"}, "observation": {"columns": ["standard", *OF_MUSCLES]},
          "faults": {"n_min": 2, "n_max": 5, "kinds": SINGLE, "second_share": 0.5, "onset_max_s": 1.0}},
     ),
+    "muscles under a gait": (
+        "PathFollow",
+        {"robot": "muscle", "faults": {"n_min": 2},
+         "action": {"kind": "residual", "controller": {"kind": "speed"}, "pressure_range": 0.3, "pace_range": 0.5}},
+    ),
     "every fault of wheels": ("Waypoints", {**EVERY_FAULT, "robot": "robo_conda"}),
+    "float32": ("Waypoints", {"faults": {"n_max": 3}, "precision": "float32"}),
     "joint_reference": (
         "Waypoints",
         {"faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True},
@@ -52,7 +61,8 @@ CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "randomised": (
         "Waypoints",
-        {"faults": {"n_max": 3, "kinds": ["locked", "free", "weak"], "onset_max_s": 3.0}, "randomisation": RANDOMISED},
+        {"faults": {"n_max": 3, "kinds": ["locked", "free", "weak"], "onset_max_s": 3.0}, "randomisation": RANDOMISED,
+         "robot": {"preset": "resilient_servo", "friction": {"rotational_nms_rad": 0.01}}},
     ),
     "targets ahead": ("Waypoints", {"course": {"lookahead": 3, "tracked_point": "head"}, "action": {"kind": "gait"}}),
     "lap": (
@@ -77,11 +87,10 @@ CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
          "range_scan": {"noise_m": 0.01, "dropout": 0.1, "n_beams": 5},
          "faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True}},
     ),
-    "thicket": ("Escape", ESCAPE),
     "varied thicket": (
         "Escape",
         {**ESCAPE, "action": {"kind": "gait"}, "difficulty": 0.6,
-         "randomisation": {"link_length": {"low": 0.95, "high": 1.05}},
+         "randomisation": {"link_length": {"low": 0.95, "high": 1.05}, "mass": {"low": 0.8}},
          "costs": {"heat_share": 0.2, "torque_share": 0.5, "contact_force_n": 1.0, "joint_limit_share": 0.3}},
     ),
 }  # fmt: skip

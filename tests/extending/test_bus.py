@@ -19,13 +19,11 @@ import pytest
 from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.bus.bus import Bus, BusPort
-from snake_gym.hardware.bus.family import ServoError, ServoFamily, find_family
+from snake_gym.hardware.bus.family import ServoFamily, find_family
 from snake_gym.hardware.calibration.calibration import load_calibration, straight_chain
-from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import GuardedBody
 from snake_gym.hardware.guard.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard.servo_body import ServoBody
 from tests.extending import text_servos
 from tests.hardware.programs import answering
 from tests.hardware.rig import wait_until
@@ -39,8 +37,6 @@ class TextServos:
     """Stand-in for the servos: a ``bytearray`` each, joints that are where their goals are; call with what arrives."""
 
     def __init__(self, ids: Sequence[int]) -> None:
-        self.faults = dict.fromkeys(ids, 0)
-        self.silent: set[int] = set()
         self.memory = {one: bytearray(256) for one in ids}
         for one in ids:
             family, now = text_servos.X_SERIES, {"id": one, "present_position": 2048, "present_voltage": 120}
@@ -59,10 +55,10 @@ class TextServos:
         """Carry out a request, and return the answer to it."""
         what, to, address, rest = line.split()
         for one, memory in self.memory.items():
-            if one in self.silent or int(to) not in (one, text_servos.ALL):
+            if int(to) not in (one, text_servos.ALL):
                 continue
             if what == "R":
-                return f"{one} {self.faults[one]} {memory[int(address) : int(address) + int(rest)].hex()}\n"
+                return f"{one} 0 {memory[int(address) : int(address) + int(rest)].hex()}\n"
             data = bytes.fromhex(rest)
             memory[int(address) : int(address) + len(data)] = data
             if self.get(one, "torque_enable") and self.get(one, "mode") == text_servos.X_SERIES.position_mode:
@@ -103,11 +99,6 @@ def servos() -> Iterator[tuple[TextServos, str]]:
         os.close(end)
 
 
-def body_of(family: ServoFamily, device: str, folder: Path) -> ServoBody:
-    bus = BusPort(device, 57_600, family).open()
-    return ServoBody(bus, straight_chain(IDS, 1.0, "TX430"), LIMITS, 0.05, stop=EmergencyStop(folder / "estop"))
-
-
 def test_the_guard_plays_them(family: ServoFamily, servos: tuple[TextServos, str], tmp_path: Path) -> None:
     memory, device = servos
     body = GuardedBody(
@@ -131,27 +122,6 @@ def test_the_guard_plays_them(family: ServoFamily, servos: tuple[TextServos, str
         wait_until(lambda: not any(memory.get(one, "torque_enable") for one in IDS))
     finally:
         body.close()
-
-
-def test_their_faults_modes_and_silence_mean_what_the_table_says(
-    family: ServoFamily, servos: tuple[TextServos, str], tmp_path: Path
-) -> None:
-    memory, device = servos
-    body = body_of(family, device, tmp_path)
-    memory.set(2, "mode", 4)
-    with pytest.raises(BringUpError, match=r"joint 2 .* is in mode 4; expected 3, position"):
-        body.start()
-    memory.set(2, "mode", 3)
-    memory.faults[3] = 1 << 3 | 1 << 7
-    with pytest.raises(BringUpError, match=r"joint 3 .* its encoder is broken"):
-        body.start()
-    memory.faults[3] = 1 << 5
-    memory.silent.add(1)
-    sample = body.start()
-    assert sample.health.answered.tolist() == [False, True, True]
-    assert sample.health.error.tolist() == [0, 0, ServoError.OVERLOAD]
-    body.close()
-    assert not any(memory.get(one, "torque_enable") for one in (2, 3))
 
 
 def test_estop_switches_them_off_from_any_folder(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 
 from snake_gym.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
 from snake_gym.emulator.port import EmulatedPort
+from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.bus.bus import BusPort
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.family import ServoFamily, find_family
@@ -23,6 +22,7 @@ from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import GuardedBody
 from tests.extending.test_plugins import example
+from tests.hardware.programs import answering, repeated
 
 ROOT = Path(__file__).parents[2]
 N = 3
@@ -49,29 +49,21 @@ def port(acme: ServoFamily) -> Iterator[EmulatedPort]:
         yield port
 
 
-def command(folder: Path, *words: str, typed: str = "") -> str:
-    """Output of a command that is run in the folder."""
-    whole = [sys.executable, "-m", "snake_gym.hardware", *words]
-    done = subprocess.run(whole, cwd=folder, input=typed, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def test_its_bytes_are_where_and_how_the_table_says(acme: ServoFamily, port: EmulatedPort) -> None:
     assert acme.encode("goal_position", -300) == b"\x81\x2c"
     assert EmulatedServo(1, "A9").memory.read(10, 2) == b"\x03\xff"
     assert (acme.middle, acme.full_count("torque_limit"), acme.steps(math.pi)) == (512, 1000, 512)
 
 
-def test_its_servos_are_found_calibrated_and_driven(acme: ServoFamily, folder: Path, port: EmulatedPort) -> None:
+def test_its_servos_are_found_calibrated_and_driven(
+    acme: ServoFamily, folder: Path, port: EmulatedPort, capsys: pytest.CaptureFixture[str]
+) -> None:
     where = ["--port", port.port, "--baud", "500000", "--family", "acme_servos:ACME", "--ids", "1-3"]
-    for _ in range(10):  # a busy machine answers too late now and then
-        lines = command(folder, "scan", *where).splitlines()
-        if len(lines) == 1 + N:
-            break
+    _, lines = repeated(["scan", *where], capsys, 1 + N)
     assert all("500000  A9" in line and "512" in line and "7.4 V" in line for line in lines[1:]), lines
     stop = ["--latch", str(folder / "estop")]
-    command(folder, "calibrate", *where, *stop, "--limit", "60", "--out", "snake.json", typed="\n" + "r\n" * N)
+    with answering("\n" + "r\n" * N):
+        assert main(["calibrate", *where, *stop, "--limit", "60", "--out", str(folder / "snake.json")]) == 0
     calibration = load_calibration(folder / "snake.json")
     assert (calibration.model, calibration.steps_per_turn) == ("A9", 1024)
     assert calibration.zero_steps.tolist() == [512] * N

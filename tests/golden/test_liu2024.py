@@ -11,7 +11,7 @@ import pytest
 
 from papers.liu2024 import STUDY
 from papers.liu2024.creeping import creep, creeping_wave, no_slip_speed
-from papers.liu2024.derivative import differentiation_matrix
+from papers.liu2024.derivative import FIRST, differentiate, differentiation_matrix
 from papers.liu2024.generator import change_gait, derivative_error
 from papers.liu2024.network import MODES, lock
 from snake_gym.robot.presets import SNAKESYS
@@ -62,6 +62,20 @@ def test_the_derivative() -> None:
     assert math.log2(coarse[0] / fine[0]) == golden("order_of_rate")
     assert differentiation_matrix(np.arange(5.0)[None])[0, 2, 3] == golden("stencil_centre")
     assert coarse[0] < coarse[1] < 1e-3
+
+
+@pytest.mark.parametrize("n_joints", [1, 3])
+def test_a_quartic_is_exact(n_joints: int) -> None:
+    time = 0.1 * np.arange(20.0)
+    polynomial = np.polynomial.Polynomial([0.3, -1.0, 0.5, 0.2, -0.1])
+    given = differentiate(np.tile(polynomial(time)[:, None], n_joints), 0.1)
+    first, second = polynomial.deriv(), polynomial.deriv(2)
+    for values, exact, delay in (
+        (given.rate, first, 0), (given.settled_rate, first, 2), (given.acceleration, second, 0),
+        (given.settled_acceleration, second, 4),
+    ):  # fmt: skip
+        wanted = exact(time[FIRST - delay : len(time) - delay])
+        np.testing.assert_allclose(values, np.tile(wanted[:, None], n_joints), atol=1e-8)
 
 
 @pytest.mark.slow

@@ -53,8 +53,8 @@ def test_dense_boards_are_crossed_without_penetration_or_energy() -> None:
 
 def test_boards_without_a_guaranteed_way_are_not_all_crossed() -> None:
     """At half the gaps of the densest guaranteed boards the robot gets through to the goal; at a quarter it sticks."""
-    crossed = [cross_boards(8, gap, False, 1000, silent).crossed.mean() for gap in (0.6, 0.3)]
-    assert crossed[0] >= 0.9 and crossed[1] < 0.5
+    crossed = [cross_boards(6, gap, False, 1000, silent).crossed.mean() for gap in (0.6, 0.3)]
+    assert crossed[0] >= 0.8 and crossed[1] < 0.5
 
 
 def test_joints_accelerate_as_asked() -> None:

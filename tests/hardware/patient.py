@@ -20,7 +20,7 @@ def be_patient(patch: Callable[[object, str, object], None] = setattr) -> None:
     patch(line, "LEAST_WAIT_S", 0.03)
     patch(guard, "FAREWELL_S", 20.0)
     patch(client, "GUARD", ("tests.hardware.patient", client.GUARD[-1]))
-    patch(client, "SILENCE_S", 5.0)
+    patch(client, "SILENCE_S", 3.0)
 
 
 def main(module: str, *words: str) -> None:

@@ -129,11 +129,10 @@ def test_a_watchful_controller_is_told_what_was_really_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("returned", "found"),
-    [(np.full((1, 9), np.nan), "is nan at"), (np.zeros((9, 1)), r"has shape \(9, 1\)"), (0.0, r"has shape \(\)")],
+    ("returned", "found"), [(np.full((1, 9), np.nan), "is nan at"), (np.zeros((9, 1)), r"has shape \(9, 1\)")]
 )
 def test_a_controller_s_references_are_checked(
-    monkeypatch: pytest.MonkeyPatch, returned: np.ndarray | float, found: str
+    monkeypatch: pytest.MonkeyPatch, returned: np.ndarray, found: str
 ) -> None:
     decoder = ActionDecoder(ActionConfig(kind="residual", controller={"kind": "sjc"}), RESILIENT_SERVO)
     monkeypatch.setattr(type(decoder.controller), "command", lambda *_: returned)

@@ -88,20 +88,6 @@ def test_a_robot_with_other_joints_or_another_timing_is_refused() -> None:
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("nowhere", "does not exist; expected a policy.json, its folder"),
-        ("mine/policy.safetensors", "is no policy file; expected a policy.json"),
-        (".", "holds no policy.json; did you mean '"),
-        ("minex", "does not exist; did you mean '"),
-    ],
-)
-def test_what_is_not_there_is_named_with_what_was_meant(path: str, message: str, tmp_path: Path) -> None:
-    shutil.copytree(SHIPPED, tmp_path / "mine")
-    assert message in refusal(tmp_path / path)
-
-
 def test_a_run_gives_its_best_policy_or_its_last_and_a_checkpoint_its_own(folder: Path) -> None:
     run = folder.parent / "run"
     best, final, older, newer = (

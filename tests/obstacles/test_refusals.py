@@ -26,12 +26,10 @@ def circle(x_m: float, y_m: float) -> dict[str, float]:
 
 FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"goal_distance_m": 1.0}, r"field.goal_distance_m is 1; expected more than 1.21"),
-    ({"width_m": 0.5}, r"field.width_m is 0.5; expected at least 0.66"),
     ({"kind": "gates", "gap_m": 0.3}, r"field.gap_m is 0.3; expected at least 0.36 .*clearance_m"),
     ({"kind": "gates", "n_turns": 20}, "field.n_turns is 20: the turns are .* apart; expected at least"),
     ({"gap_m": 1e-6, "obstacle_radius_m": 1e-3}, "room for .* obstacles; expected at most 20000 .*gap_m"),
     ({"kind": "forest", "density_m2": 30.0}, "field.density_m2 is 30; expected at most"),
-    ({"clearance_m": 1e-5}, "nodes; expected at most .*goal_distance_m"),
     ({"kind": "bends", "route_points": 3}, "field.route_points is 3; expected at least 32"),
     ({"kind": "list"}, "field.shapes has 0 shapes for kind list"),
     ({"shapes": SHAPES}, "field.shapes has 4 shapes for kind pegboard; expected none"),
@@ -44,8 +42,6 @@ FIELDS: list[tuple[dict[str, Any], str]] = [
 THICKETS: list[tuple[dict[str, Any], str]] = [
     ({"gap_m": 0.07}, r"field.gap_m is 0.07; expected at least 0.072"),
     ({"radius_m": 0.8}, "field.radius_m is 0.8; expected at least 0.99"),
-    ({"jam_m": 1.07}, "field.jam_m is 1.07; expected at most 1.065"),
-    ({"radius_m": 900.0}, "expected at most 20000"),
     ({"route_points": 10}, "field.route_points is 10; expected at least"),
 ]
 
@@ -68,11 +64,9 @@ def test_an_impossible_thicket_is_refused_in_one_line(settings: dict[str, Any], 
     [
         (Capsule, (1.0, 2.0, 1.0, 2.0), "two different ends"),
         (Polygon, (LINE,), "a list of at least 3"),
-        (Polygon, ([(0.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 2.0)],), "convex polygon"),
         (Polygon, ([(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0)],), "convex polygon"),
         (Polygon, (PENTAGRAM,), "convex polygon"),
         (Path, ([[0.0, 0.0]],), r"points_xy has shape \(1, 2\)"),
-        (Path, ([[0.0, 0.0], [0.0, math.nan]],), "finite numbers"),
         (Path, ([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]],), r"points_xy\[1\] is \[1.0, 0.0\], as the next one"),
     ],
 )

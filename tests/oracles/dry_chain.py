@@ -76,7 +76,7 @@ def chain_of(spec: RobotSpec, rest: float, ahead: FloatArray | float = 0.0) -> D
     )  # fmt: skip
 
 
-@njit
+@njit(cache=True)
 def slope(y, _, chain, reference):  # type: ignore[no-untyped-def]
     """Return the derivative of y = (theta, theta', p, p', positive work of the servos) (2 N + 5,)."""
     n = chain.mass.size
@@ -120,7 +120,7 @@ def slope(y, _, chain, reference):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit
+@njit(cache=True)
 def jacobian(y, t, chain, reference):  # type: ignore[no-untyped-def]
     """Return d slope / d y (M, M) by differences that are small against v_0."""
     n = chain.mass.size

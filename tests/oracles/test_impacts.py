@@ -220,7 +220,7 @@ def test_what_would_go_through_obstacles_or_begins_within_one_is_refused() -> No
         lay_along_wall(spec, np.array([0.0, -0.005]))
 
 
-@pytest.mark.parametrize("radius", [0.001, 0.005])
+@pytest.mark.parametrize("radius", [0.001, pytest.param(0.005, marks=pytest.mark.slow)])
 def test_strong_motors_do_not_push_a_light_chain_through_a_thin_wall(radius: float) -> None:
     """20 N m on links of 50 g and 4 cm, within four walls of no thickness."""
     spec = RobotSpec(

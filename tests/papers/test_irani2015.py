@@ -7,29 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from papers.irani2015.claims import (
-    NO,
-    YES,
-    judge_backwards,
-    judge_bias,
-    judge_circles,
-    judge_forward,
-    judge_middle_drift,
-    judge_rear_drift,
-    judge_second_joint,
-    judge_widening,
-)
 from papers.irani2015.crawling import (
     AMPLITUDE_RAD,
-    BIAS_RAD,
-    BIASES_RAD,
     FINISH_M,
     IMPOSED,
     PERIOD_S,
     SAMPLES_PER_PERIOD,
-    Motion,
     Paths,
-    Scan,
     Trial,
     crawl,
     judge,
@@ -37,45 +21,6 @@ from papers.irani2015.crawling import (
 from papers.irani2015.friction import N_ITERATIONS, claims_about_iterations, iterate
 from papers.irani2015.performance import FAST, end_points, no_slip_speed
 from snake_gym.robot.spec import FloatArray
-
-CIRCLING = {2: 0.56, 3: 0.7, 4: 0.9, 5: 1.2, 6: 1.6}
-"""Failed joint -> diameter [m]: the paper's story."""
-
-
-def straight(shape: tuple[int, ...]) -> Motion:
-    """Everything goes on at 0.3 m/s along x."""
-    zero = np.zeros(shape)
-    return Motion(zero + 0.3, zero.copy(), zero + math.inf, zero + 0.5)
-
-
-def paper_s_scan(circling: dict[int, float]) -> Scan:
-    """Two phase shifts, one start: in the first ``circling`` circle and J7 drifts, in the second nothing happens."""
-    forwards, biased = straight((2, 14, 1)), straight((2, len(BIASES_RAD), 1))
-    for joint, diameter in circling.items():
-        forwards.turned_rad[0, joint] = 2.0 * math.pi
-        forwards.diameter_m[0, joint] = diameter
-        forwards.finish_y_m[0, joint] = math.nan
-    forwards.finish_y_m[0, 7] = -1.5
-    biased.finish_y_m[:] = -1.4
-    biased.finish_y_m[0, BIASES_RAD.index(BIAS_RAD)] = 0.1
-    return Scan(np.radians([30.0, 60.0]), np.zeros(1), forwards, straight((2, 14, 1)), biased)
-
-
-def test_the_paper_s_story_is_reproduced_where_it_happens() -> None:
-    scan = paper_s_scan(CIRCLING)
-    for verdict in (judge_circles, judge_second_joint, judge_widening, judge_middle_drift, judge_bias, judge_backwards):
-        judged = verdict(scan)
-        assert judged.grades.tolist() == [YES, NO], judged.text
-        claim = judged.as_claim(scan)
-        assert claim.verdict == "partly" and "Holds at phase shifts of 30 deg" in claim.note
-        assert judged._replace(grades=np.array([NO, NO])).as_claim(scan).verdict == "not"
-    assert judge_forward(scan).grades.tolist() == [YES, YES]
-    assert judge_forward(scan).as_claim(scan).verdict == "reproduced"
-    scan.forwards.speed_m_s[1, 0] = 0.0
-    assert judge_circles(scan).as_claim(scan).verdict == "reproduced", "a shift at which the healthy robot stalls"
-    assert judge_rear_drift(scan).grades[0] == YES
-    assert judge_second_joint(scan).as_claim(scan).measured == 0.56
-
 
 N_PERIODS = 12
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from papers import __main__ as program
 from papers.record import Record, plain, rerun
 from papers.study import Claim, Finding, Study, Table, claim, compare, figure, grade_built
 
@@ -69,23 +68,3 @@ def test_a_record_is_strict_json_with_everything_in_it(record: Record, tmp_path:
     assert record["tables"][0]["rows"] == [["a", 1.5], ["b", None]]
     assert (tmp_path / record["figures"][0]["file"]).read_bytes().startswith(b"\x89PNG")
     assert plain({1: Path("a"), "t": (True, None, -float("inf"))}) == {"1": "a", "t": [True, None, None]}
-
-
-def test_all_goes_on_after_a_failure_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def load(name: str) -> Study[float]:
-        if name == "liu2024":
-            raise RuntimeError("no such physics")
-        return SMALL
-
-    monkeypatch.setattr(program, "CATALOGUE", {"liu2024": "", "wang": ""})
-    monkeypatch.setattr(program, "load_study", load)
-    assert program.main(["all", "--out", str(tmp_path)]) == 1
-    heard = capsys.readouterr()
-    assert "no such physics" in heard.err and "wang (0 s): 4 claims: 0 reproduced" in heard.out
-    matrix = (tmp_path / "report.md").read_text()
-    assert "| [wang](wang/report.md) | 4 | 0 | 1 | 1 | 2 |" in matrix and "| all | 4 | 0 | 1 | 1 | 2 |" in matrix
-    assert "liu2024 failed: RuntimeError: no such physics" in matrix and matrix in heard.out
-    assert program.main(["wang", "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == (tmp_path / "wang" / "report.md").read_text() + "\n"

@@ -66,7 +66,7 @@ def stiff(stop: float, backlash: float) -> Case:
     """Many joints stick, slide, hang at a flank, at a stop, at the torque limit, and change together."""
     servo = replace(RESILIENT_SERVO.actuator, kp=500.0, kd=1.0, speed_limit_rad_s=math.inf, backlash_rad=backlash)
     spec = replace(RESILIENT_SERVO, n_links=40, joint_friction_nm=0.3, joint_stop_rad=stop, actuator=servo)
-    return Case(spec, (HEALTHY,))
+    return Case(spec, (HEALTHY,), 4)
 
 
 def touching(model: Any, kind: Any) -> Case:

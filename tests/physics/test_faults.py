@@ -109,16 +109,6 @@ def test_a_slow_joint_moves_at_its_share_of_the_speed_limit(actuator: Literal["p
     np.testing.assert_allclose(robot.joint_rate()[:, 0], [0.6, 2.0], rtol=1e-4)
 
 
-def test_an_offset_joint_goes_beside_its_reference() -> None:
-    robot = make(RESILIENT_SERVO, amplitude=0.0)
-    fail(robot, 2, OFFSET, offset_rad=-0.35)
-    for _ in range(40):
-        robot.step(np.full((1, 9), 0.2))
-    expected = np.full(9, 0.2)
-    expected[2] -= 0.35
-    np.testing.assert_allclose(robot.joint_angle()[0], expected, atol=2e-3)
-
-
 BOTH: dict[str, tuple[dict[str, float], dict[str, float], dict[str, float]]] = {
     "weak and weak": (
         {"kind": WEAK, "strength": 0.5}, {"kind": WEAK, "strength": 0.25}, {"kind": WEAK, "strength": 0.125},

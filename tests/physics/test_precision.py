@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
 from snake_gym.controllers.serpenoid import serpenoid_reference
-from snake_gym.envs import SnakeVectorEnv
 from snake_gym.robot.presets import MUSCLE, RESILIENT_SERVO
 from snake_gym.robot.spec import ContactSpec, FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import Precision, SimulatedRobot
@@ -74,46 +72,3 @@ def test_control_steps_among_pegs_end_as_in_float64(restitution: float) -> None:
     missed = np.concatenate(misses)
     assert missed.size > 200
     assert np.median(missed) < 1e-3 and np.quantile(missed, 0.95) < 5e-3
-
-
-SERVO = {"preset": "resilient_servo"}
-NEEDS = "precision is 'float32'; expected 'float64', which "
-
-
-@pytest.mark.parametrize(
-    ("task", "settings", "fragment"),
-    [
-        ("Waypoints", {"robot": "snakesys"}, NEEDS + "Coulomb friction of the ground needs"),
-        ("Waypoints", {"robot": {**SERVO, "joint_friction_nm": 0.1}}, NEEDS + "dry friction of joints needs"),
-        ("Waypoints", {"faults": {"n_max": 1, "kinds": ["rough"]}}, NEEDS + "dry friction of joints needs"),
-        ("ObstacleField", {"robot": {**SERVO, "contact": {"model": "rigid"}}}, NEEDS + "contact.model 'rigid' needs"),
-        (
-            "ObstacleField",
-            {"robot": {**SERVO, "contact": {"friction_coulomb": 0.1}}},
-            NEEDS + "contact.friction_coulomb",
-        ),
-        ("SpatialWaypoints", {}, "expected 'float64', in which MuJoCo computes"),
-    ],
-)
-def test_laws_that_float32_is_too_coarse_for_are_refused(task: str, settings: Any, fragment: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        SnakeVectorEnv(f"SnakeGym/{task}-v0", 1, config={**settings, "precision": "float32"})
-    assert fragment in str(refused.value)
-
-
-def test_both_precisions_play_side_by_side_and_a_restored_env_goes_on_bit_for_bit() -> None:
-    double, single, restored = (
-        SnakeVectorEnv("SnakeGym/Waypoints-v0", 3, config={"faults": {"n_max": 3}, "precision": precision})
-        for precision in ("float64", "float32", "float32")
-    )
-    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (30, *single.action_space.shape)).astype(np.float32)
-    for env in (double, single, restored):
-        env.reset(seed=5)
-    for action in actions[:15]:
-        double.step(action), single.step(action)
-    restored.core.set_state(single.core.get_state())
-    for action in actions[15:]:
-        exact, coarse = double.step(action)[0], single.step(action)[0]
-        np.testing.assert_array_equal(restored.step(action)[0], coarse)
-    assert not (exact == coarse).all()
-    np.testing.assert_allclose(exact, coarse, atol=1e-3)

@@ -15,13 +15,6 @@ def expect_bars(episodes: list[Episode]) -> None:
         assert not episode.broken(), episode
 
 
-@pytest.mark.slow
-@MODELS
-@pytest.mark.parametrize("seed", [0, 3, 5, 13])
-def test_thrashing_robots_break_nothing(model: ContactModel, seed: int) -> None:
-    expect_bars(run_group(seed, 20.0, [model]))
-
-
 @MODELS
 def test_a_few_seconds_of_thrashing_break_nothing(model: ContactModel) -> None:
     episodes = run_group(0, 4.0, [model])

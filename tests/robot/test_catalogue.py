@@ -55,10 +55,8 @@ def test_the_files_that_ship_are_robots(path: Path) -> None:
     [
         ("resilent", "robot is 'resilent'; expected a preset ("),
         ("worm.yml", "worm.yml does not exist"),
-        (3, "robot is 3; expected a preset"),
         ({"chain": "spatal"}, "robot.chain is 'spatal'; expected one of spatial"),
         ("configs/robot/spatial/snake_robot_i.yaml", "robot is snake_robot_i, a spatial robot; expected a planar one"),
-        ({"preset": "resilent"}, "robot.preset is 'resilent'; expected one of "),
         ({"preset": "resilient", "n_link": 3}, "robot.n_link is not a setting; did you mean 'n_links'?"),
     ],
 )
@@ -67,12 +65,3 @@ def test_an_unknown_or_impossible_robot_is_one_clear_line(robot: Any, message: s
         load_robot(robot)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
-
-
-def test_errors_in_a_file_name_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "worm.yaml"
-    for content, message in {"n_links: 1": "n_links is 1; ", "preset: resilent": "preset is 'resilent'; "}.items():
-        path.write_text(content)
-        with pytest.raises(ConfigError) as caught:
-            load_robot(path)
-        assert str(caught.value).startswith(f"{path}: {message}")

@@ -8,9 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from snake_gym.config import build
-from snake_gym.envs import WaypointsConfig
-from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.presets import PEGBOARD, PRESETS, SNAKESYS
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -49,22 +46,6 @@ def test_every_robot_crawls_headwards_with_its_gait(name: str) -> None:
     path = crawl(spec, seconds)
     assert np.hypot(*(path[-1] - path[0])) > 0.15 * spec.length_m
     assert path[-1, 0] > 0.0, "head first: it begins along x"
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_robot_runs_in_the_env_with_every_fault_that_it_can_have(name: str) -> None:
-    kinds = ["locked", "free", "weak", "offset"] + (["slow"] if name not in ("resilient", "pegboard") else [])
-    events = [{"joint": k + 1, "kind": kind, "onset_s": 0.2, "period_s": 1.0} for k, kind in enumerate(kinds)]
-    settings = {"robot": name, "time_limit_s": 10.0, "faults": {"events": events, "reveal": True}}
-    core = SnakeCore(build(WaypointsConfig, settings, "env"), 3)
-    core.reset(np.arange(3))
-    rng = np.random.default_rng(0)
-    shown = []
-    for _ in range(15):
-        observation, reward, *_ = core.step(rng.uniform(-1.0, 1.0, core.action.shape))
-        assert np.isfinite(observation).all() and np.isfinite(reward).all()
-        shown.append(core.robot.failed_now()[0].sum())
-    assert max(shown) == len(kinds)
 
 
 def test_snakesys_lumps_29_modules_into_15_links() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import build, load_yaml
-from snake_gym.envs import SnakeVectorEnv, WaypointsConfig
+from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.measurement import tracked_point
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
@@ -20,12 +20,10 @@ from snake_gym.simulation.quantities import QUANTITIES
 from snake_gym.simulation.randomisation import RandomisationConfig
 from snake_gym.simulation.robot_params import chain_params
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from tests.envs.vector_checker import check_vector_env, spread_ends_at_reset
 from tests.oracles.dense_chain import DenseChain, DenseState
 
 PRESET = load_yaml("configs/env/randomised_servo.yaml")
 ALL = {**PRESET["randomisation"], "friction_turning": {"low": 0.5, "high": 2.0}}
-ENVS = ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"]
 SERVO = "resilient_servo"
 """A robot with small numbers of physics steps."""
 TURNS = {"preset": SERVO, "friction": {"rotational_nms_rad": 0.01}}
@@ -50,17 +48,6 @@ def test_the_preset_varies_all_that_can_vary() -> None:
 
 
 # --- worlds ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("env_id", ENVS)
-def test_the_checker_passes_with_everything_varying(env_id: str) -> None:
-    """Worlds alone and in a batch, saved states, seeds and autoreset."""
-
-    def make_env(n: int, mode: Any) -> SnakeVectorEnv:
-        config = {"robot": TURNS, "randomisation": {**ALL, "pose_loss_hz": {"high": 2.0}, "push_hz": {"high": 2.0}}}
-        return spread_ends_at_reset(SnakeVectorEnv(env_id, n, mode, config=config, time_limit_s=3.0))
-
-    check_vector_env(make_env, n_worlds=3, n_steps=20)
 
 
 def test_level_0_is_the_nominal_world_bit_for_bit_and_half_of_it_half_the_way() -> None:

@@ -75,8 +75,7 @@ def test_a_servo_that_is_off_has_no_power_and_a_light_load_never_switches_it_off
     np.testing.assert_array_equal(healthy, np.array(crawl(assert_same, 60))[:, 0, 4])
 
 
-@pytest.mark.parametrize("limit", [8.0, 1.0])
-@pytest.mark.parametrize(("step_s", "error"), [(0.01, 0.3), (0.002, 0.15)])
+@pytest.mark.parametrize(("step_s", "error", "limit"), [(0.01, 0.3, 8.0), (0.002, 0.15, 1.0)])
 def test_heat_follows_the_true_torque(step_s: float, error: float, limit: float) -> None:
     """That of the servos' law in steps that are short beside the pulse of a new command, with true limits."""
     n = 4

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.envs import SnakeEnv, SnakeVectorEnv
+from snake_gym.envs import SnakeVectorEnv
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.tasks.costs import CostConfig, Costs
@@ -66,28 +66,6 @@ def test_heat_follows_the_square_of_the_load_exponentially_and_begins_cold() -> 
     assert costs.infos()["cost"][0] == 0.0  # a world that has ended
     costs.begin(np.array([0]))
     assert (costs.heat == 0.0).all()
-
-
-def test_a_stalled_motor_costs_its_torque_and_grows_hot_as_told() -> None:
-    """A locked joint is commanded away: its motor stalls at its limit from the first step on."""
-    env = SnakeEnv(
-        start={"amplitude_rad": 0.0, "random": False},
-        faults={"joints": [4]}, costs={"torque_share": 0.99, "heat_share": 0.5, "heating_s": 2.0},
-        action={"kind": "joint_reference"},
-    )  # fmt: skip
-    _, info = env.reset(seed=0)
-    assert info["cost"] == 0.0
-    action = np.zeros(9, np.float32)
-    action[3] = 1.0
-    for step in range(1, 15):
-        info = env.step(action)[4]
-        hot = step >= 7  # 2 s ln 2 = 1.39 s
-        assert info["cost/torque"] == pytest.approx(1.0 / 9.0)
-        assert info["cost"] == pytest.approx((1.0 + hot) / 9.0)
-        assert env.core.costs is not None
-        assert env.core.costs.heat[0, 3] == pytest.approx(1.0 - np.exp(-0.2 * step / 2.0), rel=1e-9)
-    _, info = env.reset(seed=0)
-    assert info["cost"] == 0.0 and (env.core.costs.heat == 0.0).all()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0", "SnakeGym/Escape-v0"])

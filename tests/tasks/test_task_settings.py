@@ -7,18 +7,10 @@ from pathlib import Path
 import pytest
 
 from snake_gym.config import ConfigError, apply_overrides, build
-from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig
-from snake_gym.tasks.task_settings import build_env, changed_assignments, laid_over, scenario_settings
+from snake_gym.envs import WaypointsConfig
+from snake_gym.tasks.task_settings import changed_assignments, laid_over, scenario_settings
 
 WAYPOINTS, FIELD = "SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"
-
-
-def test_a_group_of_another_task_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^env.course is not a setting"):
-        build_env(FIELD, {"course": {"radius_m": 0.1}})
-    with pytest.raises(ConfigError, match=r"^x\.yaml.*field is not a setting"):
-        build_env(WAYPOINTS, {"field": {}}, "x.yaml")
-    assert isinstance(build_env(FIELD, {"time_limit_s": 4.0}), ObstacleFieldConfig)
 
 
 def test_a_file_is_found_beside_the_package_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

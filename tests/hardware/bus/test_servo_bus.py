@@ -36,14 +36,6 @@ def positions(found: BlockRead) -> list[int]:
     return [values["present_position"] for values in found.values.values() if values is not None]
 
 
-def test_ping_says_who_is_there() -> None:
-    rig = Bench([1, 7])
-    info = rig.driver.ping(7)
-    assert info is not None
-    assert (info.id, info.model, info.firmware, info.error) == (7, 777, (3, 10), 0)
-    assert rig.driver.ping(2) is None
-
-
 def test_one_request_reads_all_servos_in_their_wire_time() -> None:
     rig = settled()
     start_s = rig.now()
@@ -169,15 +161,14 @@ def _watch(servo: EmulatedServo, measured: dict[int, set[int]]) -> None:
 
 @both
 @pytest.mark.parametrize(
-    ("faults", "n_ticks", "most_missing", "most_wrong"),
+    ("faults", "n_ticks", "most_missing", "most_wrong", "missing"),
     [
-        (AdapterFaults(lost=0.01, corrupted=0.01, seed=3), 150, 2e-3, 1e-3),  # asked again within the period
-        (AdapterFaults(late=0.05, late_min_s=0.004, late_max_s=0.09, seed=7), 100, 0.02, 0.0),
-        (AdapterFaults(lost=0.1, corrupted=0.1, late=0.1, merged=0.1, wrong_id=0.05, seed=5), 50, 0.7, 0.02),
+        (AdapterFaults(lost=0.01, corrupted=0.01, seed=3), 80, 2e-3, 1e-3, "skip"),  # asked again within the period
+        (AdapterFaults(late=0.05, late_min_s=0.004, late_max_s=0.09, seed=7), 80, 0.02, 0.0, "stop"),
+        (AdapterFaults(lost=0.1, corrupted=0.1, late=0.1, merged=0.1, wrong_id=0.05, seed=5), 50, 0.7, 0.02, "skip"),
     ],
     ids=["rare", "late", "many"],
 )
-@pytest.mark.parametrize("missing", ["skip", "stop"])
 def test_faults_cost_few_answers_and_give_hardly_a_wrong_one(
     faults: AdapterFaults, n_ticks: int, most_missing: float, most_wrong: float, missing: str
 ) -> None:

@@ -54,11 +54,9 @@ def test_noise_is_no_twin() -> None:
 
 
 @both
-@pytest.mark.parametrize("return_delay", [0, 250])
-def test_a_robot_with_twins_does_not_start_whatever_may_be_lost(tmp_path: Path, return_delay: int) -> None:
+def test_a_robot_with_twins_does_not_start_whatever_may_be_lost(tmp_path: Path) -> None:
     rig = Rig(tmp_path, 4)
     rig.servos[1].memory.set("id", 3)
-    rig.servos[1].memory.set("return_delay", return_delay)
     rig.servos[0].dead = True
     with pytest.raises(BringUpError, match=r"joint 3 .*: two servos .* answer as 3: give each") as refusal:
         rig.body.start()

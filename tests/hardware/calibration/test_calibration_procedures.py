@@ -5,7 +5,7 @@ baud rates, also when packets get lost.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from snake_gym.hardware.calibration.procedures import (
     Side,
     StoppedError,
     find_direction,
-    joint_range,
     passes_encoder_zero,
     watch_range,
     wiggle,
@@ -223,23 +222,3 @@ def test_lost_packets_do_not_lose_the_servo() -> None:
         assert (bench.servos[0].baud, bench.servos[0].memory.get("lock")) == (500_000, 1), seed
         n_changed += 1
     assert n_changed >= 8
-
-
-@pytest.mark.parametrize(
-    ("call", "fragment"),
-    [
-        (lambda bench: change_id(bench.driver, 1, 2), "id 2 is taken already"),
-        (lambda bench: change_id(bench.driver, 9, 10), "no servo answers as 9"),
-        (lambda bench: change_id(bench.driver, 1, 254), "expected 0 to 253"),
-        (lambda bench: change_baud(bench.open, 9, 115_200, 500_000), "servo 9 does not take 500000 baud; it does not"),
-        (lambda bench: joint_range(FEETECH, 2048, 1, (2100, 3000), 0.05), "to both sides of straight"),
-    ],
-)
-def test_what_cannot_be_done_is_told(call: Callable[[Bench], object], fragment: str) -> None:
-    bench = blue()
-    with pytest.raises((ConfigError, ProcedureError), match=fragment):
-        call(bench)
-    assert [(servo.id, servo.baud) for servo in bench.servos] == [(1, 115_200), (2, 115_200)]
-    twins = Bench([1, EmulatedServo(1, zero_steps=1000)])
-    with pytest.raises(ConfigError):  # they are not renamed together
-        change_id(twins.driver, 1, 2)

@@ -68,18 +68,6 @@ def test_scan_lists_who_is_there_and_gives_new_ids_and_rates(
         assert (port.bus.servos[3].id, port.bus.servos[3].baud) == (4, 500_000)
 
 
-def test_wiggle_moves_each_joint_and_names_who_is_not_there(
-    port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    port.bus.jam(2)
-    assert main(["wiggle", "--port", port.port, "--latch", latch, "--ids", "20,1,2", "--degrees", "5"]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "servo  20: does not answer at 1000000 baud; see scan --all-bauds"
-    assert "moved +" in lines[1]
-    assert "DID NOT MOVE" in lines[2]
-    assert not any(torque_on(port))
-
-
 def test_calibrate_asks_and_writes_what_run_reads(
     tmp_path: Path, latch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,18 +92,12 @@ def test_calibrate_asks_and_writes_what_run_reads(
     [
         (["scna"], "did you mean 'scan'"),
         (["scan", "--port", "/dev/none"], "cannot open /dev/none"),
-        (["scan", "--port", "memory"], "expected a serial device"),
-        (["scan", "--port", "x", "--baud", "9600"], "expected one of 1000000"),
         (["wiggle", "--port", "x", "--ids", "1", "--family", "feetec"], "did you mean 'feetech'?"),
         (["wiggle", "--port", "x", "--ids", "1-"], "ids are '1-'"),
-        (["wiggle", "--port", "x", "--ids", "3,3"], "each once"),
         (["wiggle", "--port", "x", "--ids", "1", "--degrees", "90"], "--degrees: 90 is not in range; expected 1 to 30"),
         (["estop", "--wait", "-1"], "--wait is -1"),
-        (["calibrate", "--port", "x", "--ids", "1", "--limit", "1", "--out", "x"], "expected 5 to 180"),
         (["calibrate", "--port", "x", "--ids", "1", "--out", "/none/snake.json"], "there is no folder /none"),
         (["run", "cc", "--targets", "1;2"], "expected X,Y"),
-        (["run", "cc", "--pose", "sonar"], "expected one of truth"),
-        (["replay", "none.jsonl"], "No such file"),
         (["replay", "none.jsonl", "--identify", "x.json"], "ends in .yaml"),
         (["camera", "configs/hardware/camera.yaml", "--file", "none.mp4"], "camera none.mp4: it cannot be opened"),
         (["emulate", "--port", "/tmp/snake-bus"], "named by --link"),
@@ -124,10 +106,7 @@ def test_calibrate_asks_and_writes_what_run_reads(
         (["register", "write", "id", "3", "--port", "x", "--id", "1"], "scan --change-id"),
         (["register", "write", "goal_position", "9", "--port", "x", "--id", "1"], "wiggle"),
         (["register", "write", "torque_enable", "1", "--port", "x", "--id", "1"], "limp"),
-        (["register", "write", "present_load", "1", "--port", "x", "--id", "1"], "read-only"),
-        (["register", "write", "max_torque", "1001", "--port", "x", "--id", "1"], "is 1001; expected 0 to 1000"),
         (["register", "write", "max_tork", "1", "--port", "x", "--id", "1"], "register is 'max_tork'; expected one of"),
-        (["register", "write", "max_torque", "--port", "x", "--id", "1"], "expected write NAME COUNT"),
         (["register", "read", "max_torque", "4", "--port", "x", "--id", "1"], "expected read NAME"),
     ],
 )
@@ -192,7 +171,7 @@ def test_options_lie_over_the_file_and_set_over_both_and_a_device_alone_is_drive
 def test_a_run_that_may_leave_torque_on_ends_with_code_1(
     port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["run", "cc", *settings(tmp_path, port), "--time", "2", "--log", "none"]
+    words = ["run", "cc", *settings(tmp_path, port), "--time", "1", "--log", "none"]
     assert main([*words, "--baud", "500000"]) == 1
     assert "no servo answers at this baud rate; look at power and cable, and" in capsys.readouterr().out
 
@@ -235,20 +214,16 @@ def test_a_key_stops_the_robot_at_once(port: EmulatedPort, tmp_path: Path, has_l
     assert EmergencyStop(folder / "estop").tripped == has_latch
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_is_ended_or_killed_goes_limp_and_leaves_its_log(
-    port: EmulatedPort, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_run_that_is_ended_goes_limp_and_leaves_its_log(port: EmulatedPort, tmp_path: Path) -> None:
     log = tmp_path / "run.jsonl"
     process = launch("run", "cc", *settings(tmp_path, port), "--targets", "9,0", "--log", str(log))
     with ending(process):
         first_line(process.stdout, "0.")
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         wait_until(lambda: not any(torque_on(port)))
         process.communicate(timeout=20)
     record = read_record(log)
-    assert (record.end is not None) == (number == signal.SIGTERM)
-    assert record.pose_s.size > 1
+    assert record.end is not None and record.pose_s.size > 1
     wait_until(lambda: is_free(port))  # the guard has given it back
 
 

@@ -23,7 +23,7 @@ from snake_gym.hardware.guard import client
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.guard.checks import SafetyLimits
 from snake_gym.hardware.guard.client import GuardedBody
-from snake_gym.hardware.guard.emergency_stop import EmergencyStop, find_locks
+from snake_gym.hardware.guard.emergency_stop import EmergencyStop
 from tests.hardware.patient import be_patient
 from tests.hardware.rig import serve, torque_on, wait_until
 
@@ -166,19 +166,6 @@ def test_the_emergency_stop_of_another_process_is_obeyed(
     with pytest.raises(BringUpError, match="cannot open"):
         nowhere.start()
     nowhere.close()
-
-
-def test_when_the_guard_is_killed_the_policy_s_side_switches_the_torque_off(
-    terminal: EmulatedPort, tmp_path: Path, body: GuardedBody
-) -> None:
-    (lock,) = find_locks(tmp_path / "estop")
-    assert lock.pid == body.guard_pid and lock.servos["ids"] == list(range(1, N + 1))
-    tell_guard(body, signal.SIGKILL)
-    body.run_until(body.clock.now() + 0.05)
-    body.command(np.zeros(N))
-    assert body.stop_reason == "the guard process has died"
-    wait_for_off(terminal)
-    assert find_locks(tmp_path / "estop") == []
 
 
 def test_a_guard_that_hangs_is_killed_and_the_torque_goes_off(terminal: EmulatedPort, body: GuardedBody) -> None:

@@ -68,7 +68,7 @@ def end_both(process: subprocess.Popen[str]) -> int:
     return guard
 
 
-@pytest.mark.parametrize("what", ["run", "wiggle", "calibrate"])
+@pytest.mark.parametrize("what", ["run", pytest.param("wiggle", marks=pytest.mark.slow), "calibrate"])
 def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, what: str) -> None:
     process = start(what, port, tmp_path)
     process.send_signal(signal.SIGKILL)
@@ -77,7 +77,7 @@ def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, 
     assert_limp(port)
 
 
-@pytest.mark.parametrize("what", ["run", "wiggle", "calibrate"])
+@pytest.mark.parametrize("what", ["run", "wiggle", pytest.param("calibrate", marks=pytest.mark.slow)])
 def test_estop_switches_off_what_two_dead_processes_left_on(
     port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
@@ -115,16 +115,13 @@ def test_a_run_that_is_killed_while_the_port_is_away_is_switched_off_when_it_is_
     process.communicate(timeout=20)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_wiggle_that_loses_its_guard_ends_with_the_torque_off(
-    port: EmulatedPort, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_wiggle_that_loses_its_guard_ends_with_the_torque_off(port: EmulatedPort, tmp_path: Path) -> None:
     process = start("wiggle", port, tmp_path)
     with ending(process):
-        os.kill(guard_of(process), number)
+        os.kill(guard_of(process), signal.SIGKILL)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 1, out
-    assert out.count("the guard process has died" if number == signal.SIGKILL else "the guard process hangs") == 1, out
+    assert out.count("the guard process has died") == 1, out
     assert_limp(port)
     assert not find_locks(tmp_path / "estop") and not (tmp_path / "estop").exists(), "nothing has to be cleared"
 

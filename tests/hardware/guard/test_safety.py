@@ -63,20 +63,6 @@ def test_what_is_no_number_is_refused_and_the_last_command_kept(bad: list[float]
     np.testing.assert_array_equal(one.reference, before)
 
 
-def test_a_silent_joint_is_lost_and_too_many_of_them_stop_the_robot() -> None:
-    monitor = HealthMonitor(SafetyLimits(lost_after_s=0.1, max_lost_joints=1), 3)
-    silent = health(answered=np.array([True, False, True]))
-    for _ in range(4):
-        assert monitor.check(silent, 0.03)[1] is None
-    assert monitor.lost.tolist() == [False, True, False]
-    assert any("joint 2 answers again" in line for line in monitor.check(health(), 0.03)[0])
-    two = health(answered=np.array([False, False, True]))
-    reasons = [monitor.check(two, 0.03)[1] for _ in range(5)]
-    assert reasons[0] is None
-    assert reasons[-1] is not None
-    assert "joints 1, 2 are lost" in reasons[-1]
-
-
 @pytest.mark.parametrize(
     ("name", "value", "what"),
     [
@@ -101,13 +87,12 @@ def test_what_is_not_set_is_that_of_the_servos() -> None:
     assert SafetyLimits(min_voltage_v=7.5).of_model("STS3215").min_voltage_v == 7.5
 
 
-@pytest.mark.parametrize("bit", [ServoError.ENCODER, ServoError.OVERLOAD, ServoError.HEAT, ServoError.CURRENT])
-def test_a_servo_that_says_it_cannot_work_is_a_lost_joint(bit: ServoError) -> None:
+def test_a_servo_that_says_it_cannot_work_is_a_lost_joint() -> None:
     monitor = HealthMonitor(SafetyLimits(lost_after_s=0.1), 3)
-    sick = health(error=np.array([0, bit, 0], np.uint8))
+    sick = health(error=np.array([0, ServoError.OVERLOAD, 0], np.uint8))
     news = [line for _ in range(10) for line in monitor.check(sick, DT)[0]]
     assert monitor.lost.tolist() == [False, True, False]
-    assert f"joint 2: {bit.name.lower()}" in news  # type: ignore[union-attr]
+    assert "joint 2: overload" in news
     assert "joint 2 is lost: its servo says so" in news
     assert "joint 2 answers again" in monitor.check(health(), DT)[0]
     assert not monitor.lost.any()

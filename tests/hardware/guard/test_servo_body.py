@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -144,19 +143,6 @@ def test_a_cable_that_is_pulled_and_put_back(rig: Rig) -> None:
     rig.run(0.5, np.full(4, 0.5))
     assert rig.torque_on() == [False] * 4 and not rig.body.torque_off_pending
     assert "torque is off in all servos now" in rig.body.news()
-
-
-@both
-def test_a_latch_that_cannot_be_written_stops_nobody_from_stopping(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    rig = Rig(folder)
-    rig.body.start()
-    shutil.rmtree(folder)
-    rig.servos[2].temperature_c = 68.0
-    rig.run(0.3, np.zeros(4))
-    assert rig.torque_on() == [False] * 4
-    assert any("could not be latched" in line for line in rig.body.news())
 
 
 @both

@@ -33,7 +33,9 @@ def make(folder: Path, task: dict[str, Any], **settings: Any) -> RealSnakeEnv:
     return env
 
 
-@pytest.mark.parametrize("env_id", TASKS)
+@pytest.mark.parametrize(
+    "env_id", [pytest.param(one, marks=pytest.mark.slow) if "Velocity" in one else one for one in TASKS]
+)
 def test_a_task_is_shown_and_scored_as_in_simulation(env_id: str, tmp_path: Path) -> None:
     """The robot lies somewhere in the room and looks elsewhere; all that counts is relative to that."""
     real = make(tmp_path, {"id": env_id, **TASKS[env_id]}, action=CC, time_limit_s=20.0)
@@ -63,7 +65,7 @@ def test_a_task_is_shown_and_scored_as_in_simulation(env_id: str, tmp_path: Path
 def test_steps_without_a_pose_score_nothing(tmp_path: Path) -> None:
     real = make(tmp_path, {"id": "SnakeGym/PathFollow-v0", "path": {"kind": "line"}}, action=CC)
     real.reset(seed=0)
-    for _ in range(30):
+    for _ in range(15):
         real.step(np.zeros(9))
     real.loop.pose.lost = True  # type: ignore[attr-defined]
     before = real.loop.course.progress_m

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError, build, dump_yaml, load_yaml
+from snake_gym.config import build, load_yaml
 from snake_gym.controllers.tuned import tuned_file
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.pose.udp_json import UdpJson
-from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig, make_pose
+from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig
 from snake_gym.hardware.robot.heading_check import HeadingCheck
 from snake_gym.hardware.robot.robot_loop import CourseConfig, LoopConfig, MeasuredCourse
 from snake_gym.hardware.robot.run_config import RunConfig, open_loop, plan_run
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
-
-
-def test_the_truth_of_another_process_is_refused_with_the_kinds_that_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"one of dead_reckoning, .* \(for a robot of `emulate`: --pose udp"):
-        make_pose(ConnectionConfig(), RESILIENT_SERVO)
 
 
 def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> None:
@@ -53,20 +47,6 @@ def test_a_controller_by_name_plays_as_tuned_for_the_robot_or_says_that_it_is_no
     assert (slower["frequency_rad_s"], slower["amplitude_rad"]) == (2.0, own["amplitude_rad"])
     (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/heavy_head.yaml")).notes
     assert note.startswith("cc plays without settings tuned for heavy_head")
-
-
-def test_what_was_made_for_another_robot_or_task_is_noted(tmp_path: Path) -> None:
-    heavy: dict[str, Any] = {"preset": "resilient_servo", "link_mass_kg": 1.5}
-    changed = "plays on a changed resilient_servo: link_mass_kg 1.5 for 1"
-    assert plan_run(RunConfig(controller={"tuned": "cc"}, robot=heavy)).notes == (changed,)
-    assert plan_run(RunConfig(policy="resilient_servo_locked_joints", robot=heavy)).notes == (
-        f"{changed}, links_touch True for False",
-    )
-    content = load_yaml(tuned_file("resilient_servo", "cc"))
-    content["tuning"]["env_id"] = "SnakeGym/ObstacleField-v0"
-    dump_yaml(content, tmp_path / "cc.yaml")
-    (note,) = plan_run(RunConfig(policy=str(tmp_path / "cc.yaml"))).notes
-    assert note.startswith("tuned in SnakeGym/ObstacleField-v0; here it visits targets")
 
 
 ACTION = np.zeros((1, RESILIENT_SERVO.n_joints))

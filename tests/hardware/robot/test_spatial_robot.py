@@ -21,7 +21,6 @@ from snake_gym.hardware.robot.run_config import RunConfig
 from snake_gym.robot.measurement import Measurement
 from snake_gym.spatial.kinematics import base_frame
 from snake_gym.spatial.spec import load_spatial_robot
-from tests.emulator.test_emulate import Neighbour
 from tests.hardware.rig import Movable
 
 pytest.importorskip("mujoco")
@@ -82,11 +81,15 @@ def test_the_base_frame_follows_from_direction_and_vertical() -> None:
         np.testing.assert_allclose(place[0], origin, atol=1e-9)
 
 
-class Onlooker(Neighbour):
+class Onlooker:
     """A guide who looks at the true robot: at yaw joints for its side, at pitch joints for what lies behind them."""
 
     def __init__(self, plant: Any) -> None:
         self.plant = plant
+
+    def say(self, line: str) -> None: ...
+
+    def straighten(self) -> None: ...
 
     def look(self, joint: int, servo_id: int) -> Side:
         if III.axes()[servo_id - 1] == "yaw":
@@ -103,7 +106,7 @@ def test_a_robot_that_is_held_up_is_calibrated(tmp_path: Path) -> None:
     driver = Movable(servos.host_transport(), clock=servos.clock)
     ids, guide = [1, 2, 15, 16, 27, 28], Onlooker(servos.plant)
     servos.plant.lift()
-    found = calibrate(driver, ids, guide, "SM8524BL", limit_rad=1.0)
+    found = calibrate(driver, ids, guide, "SM8524BL", limit_rad=1.0)  # type: ignore[arg-type]
     assert found.direction.tolist() == truth.direction[[one - 1 for one in ids]].tolist()
     steps = driver.read_block(ids, "present_position").values
     at = np.array([steps[one]["present_position"] for one in ids], dtype=float)  # type: ignore[index]
