@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import field, replace
 from functools import partial
 from typing import Annotated, Any
@@ -98,8 +99,8 @@ class Climb(Task):
         self._climb, self._spec = config, spec
         self.phase: FloatArray = self.keep("start_phase", 0.0)
         """(W,) [rad] of the spiral at the start."""
-        self.height: FloatArray = self.keep("height", 0.0)
-        """(W,) [m] of the centre of mass after the last step."""
+        self.height: FloatArray = self.keep("height", math.inf)
+        """(W,) [m] of the centre of mass after the last step; inf: not known yet, on a real robot."""
         self.highest: FloatArray = self.keep("highest", 0.0)
         """(W,) [m] most height gained."""
         self.scenario |= {"start_phase": self.phase}
@@ -125,7 +126,7 @@ class Climb(Task):
 
     def evaluate(self, step: Step) -> tuple[dict[str, FloatArray], BoolArray]:
         config, state, live, record = self._climb, step.state, step.live, self.record
-        climbed = np.where(live, state.centre_z - self.height, 0.0)
+        climbed = np.where(live & np.isfinite(self.height), state.centre_z - self.height, 0.0)
         np.copyto(self.height, state.centre_z, where=live)
         gained = record["progress_m"]
         gained += climbed
