@@ -24,6 +24,7 @@ TASKS: dict[str, str | type[Any]] = {
     "SnakeGym/Escape-v0": "snake_gym.tasks.escape:EscapeConfig",
     "SnakeGym/SpatialWaypoints-v0": "snake_gym.spatial.waypoints:SpatialWaypointsConfig",
     "SnakeGym/Terrain-v0": "snake_gym.spatial.terrain:TerrainConfig",
+    "SnakeGym/Climb-v0": "snake_gym.spatial.climb:ClimbConfig",
 }
 """Settings class of each simulated task; those given as text are imported when the env is made."""
 REAL = "SnakeGym/Real-v0"

@@ -106,11 +106,10 @@ def gait_frames(mode: str, size: tuple[int, int]) -> list[Image.Image]:
 
     on_pole = mode == "SRL"
     robot = ROOT / "configs/robot/spatial/snake_robot_iii.yaml"
+    gait = {"kind": "multimodal", "mode": mode, "frequency_rad_s": 2.0}
     env = gym.make(
-        "SnakeGym/Terrain-v0" if on_pole else "SnakeGym/SpatialWaypoints-v0",
-        robot=str(robot), start={"random": False}, faults={"n_max": 0},
-        action={"kind": "residual", "controller": {"kind": "multimodal", "mode": mode, "frequency_rad_s": 2.0}},
-        **({"kinds": ["pole"]} if on_pole else {}),
+        f"SnakeGym/{'Climb' if on_pole else 'SpatialWaypoints'}-v0", start={"random": False}, faults={"n_max": 0},
+        **({} if on_pole else {"robot": str(robot), "action": {"kind": "residual", "controller": gait}}),
     )  # fmt: skip
     env.reset(seed=1)
     core, frames = env.unwrapped.core, []  # type: ignore[attr-defined]

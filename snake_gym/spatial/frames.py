@@ -88,7 +88,6 @@ class SpatialView:
             model.hfield_data[:] = own.hfield_data
             if self._renderer is not None:  # the graphics card has a copy
                 mujoco.mjr_uploadHField(model, self._renderer._mjr_context, 0)
-        model.geom_pos[:] = own.geom_pos
         mujoco.mj_setState(model, self._data, robot.state.physics[self._world], mujoco.mjtState.mjSTATE_FULLPHYSICS)
         mujoco.mj_kinematics(model, self._data)
         mujoco.mj_camlight(model, self._data)

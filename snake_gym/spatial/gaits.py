@@ -19,7 +19,8 @@ rate ``change_rate`` of the gait's frequency no joint's phase runs slower than h
 
 Start: ``locked`` begins at the robot's own joint angles, which the centres take up, with amplitude zero. ``published``
 begins as the authors' program does, at u = the joint's angle (0.1 degrees where it is smaller), v = 0, amplitudes as
-they are wanted: locking then takes 5 to 13 periods.
+they are wanted: locking then takes 5 to 13 periods. ``wound`` begins within the gait, at the phase that the joints'
+angles are nearest to, and stands still at first.
 """
 
 from __future__ import annotations
@@ -175,8 +176,9 @@ class MultimodalConfig(Settings):
     """Coefficient k of the smoothed amplitude law."""
     change_rate: Annotated[float, Field(ge=0.05, le=0.43)] = 0.4
     """Rate of changes of gait, as a share of the frequency."""
-    start: Literal["locked", "published"] = "locked"
-    """How the network begins, see the module."""
+    start: Literal["locked", "published", "wound"] = "locked"
+    """How the network begins: locked: at the joints' angles; published: as the authors' program does; wound: within the
+    gait, for robots that are bent so already."""
 
     def gait(self) -> GaitMode:
         """Return the gait that the network begins with."""
@@ -250,6 +252,8 @@ class Multimodal(Gait):
             state[f"{name}_rate"] = np.zeros_like(goal)
         if self.config.start == "locked":
             state["rho"][:] = 0.0
+        if self.config.start == "wound":
+            state["omega"][:] = 0.0
         state["change"][:] = self.config.change_rate * max(abs(wave.frequency_rad_s), SLOWEST_RAD_S)
         return state
 
@@ -316,6 +320,10 @@ class Multimodal(Gait):
         state["begun"][new] = 1.0
         if self.config.start == "locked":
             state["centre"][new] = joint_angle[new]
+            return
+        if self.config.start == "wound":
+            wave = state["rho"][new] * np.exp(1j * state["psi"][new])
+            state["theta"][new] = -np.angle((wave * (joint_angle - state["centre"])[new]).sum(axis=1))
             return
         u = joint_angle[new] - state["centre"][new]
         u = np.where(np.abs(u) < START_RAD, START_RAD, u) / state["rho"][new]

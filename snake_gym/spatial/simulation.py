@@ -195,15 +195,7 @@ class SpatialRobot(Robot):
     def ground_of(self, world: int) -> Ground:
         """Return the shapes that one world's robot moves on."""
         shapes = self.ground if isinstance(self.ground, Ground) else make_ground(self.ground or GroundSpec())
-        model = self.own_model(world)
-        poles = [
-            pole._replace(middle=tuple(model.geom(f"pole_{i + 1}").pos.tolist())) for i, pole in enumerate(shapes.poles)
-        ]
-        return shapes._replace(heights_m=self._heights.get(world, shapes.heights_m), poles=tuple(poles))
-
-    def move_shape(self, world: int, name: str, middle: FloatArray) -> None:
-        """Move a shape of one world's ground to ``middle`` (3,) [m]."""
-        self.own_models()[world].geom(name).pos[:] = middle
+        return shapes._replace(heights_m=self._heights.get(world, shapes.heights_m))
 
     def use_parameters(self, rows: NDArray[np.int64], params: SpatialParams) -> None:
         """Give the robots ``rows`` (M,) parameters of their own, one row of ``params`` for each.

@@ -1,13 +1,12 @@
-"""Task of spatial robots: make way on rough ground, over steps and gaps, and up a pole.
+"""Task of spatial robots: make way on rough ground, over steps and gaps.
 
-Each episode draws a kind of ground and its random heights. On fields the course is that of waypoints. On a pole the
-robot begins wound around it, and the way that counts is the height that its centre of mass gains.
+Each episode draws a kind of ground and its random heights. The course is that of waypoints.
 """
 
 from __future__ import annotations
 
 from dataclasses import field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -17,39 +16,33 @@ from pydantic import Field
 from snake_gym.config import ConfigError
 from snake_gym.config.settings import NonNegative
 from snake_gym.interface.observations import Seen, register_column
-from snake_gym.robot.recorded_body import Ground, Pole
+from snake_gym.robot.recorded_body import Ground
 from snake_gym.robot.spec import FloatArray
-from snake_gym.spatial.gaits import GAITS, Wave
 from snake_gym.spatial.ground import GroundSpec, field_heights
-from snake_gym.spatial.kinematics import wind_pose
 from snake_gym.spatial.spec import SpatialSpec
 from snake_gym.spatial.waypoints import SpatialEnvConfig, SpatialWaypoints
 from snake_gym.tasks.task import BoolArray, NewEpisodes, Start, Step, Task
 from snake_gym.tasks.waypoints import PAPER_TARGETS, CourseConfig
 
-TerrainKind = Literal["flat", "grass", "rocks", "steps", "gaps", "pole"]
-KINDS: tuple[TerrainKind, ...] = ("flat", "grass", "rocks", "steps", "gaps", "pole")
+TerrainKind = Literal["flat", "grass", "rocks", "steps", "gaps"]
+KINDS: tuple[TerrainKind, ...] = ("flat", "grass", "rocks", "steps", "gaps")
 HIGHEST = {"rough_m": 0.4, "step_m": 0.2, "gap_m": 0.4}
 """Largest heights and depths that may be set [m]."""
 SPAN_M = (-0.4, 0.8)
 """Lowest and highest ground that there may be [m]."""
-AWAY = (0.0, 0.0, -100.0)
-"""Where the pole of worlds without pole stands [m]."""
 _SEEDS = 2.0**31
-_GRIP = 1.03
-"""Radius of the spiral around a pole, to the distance of the robot's axis, in which an episode begins."""
 
 
 class TerrainConfig(SpatialEnvConfig):
-    """A spatial snake robot crosses rough ground or climbs a pole, by default with 0 to 3 joints locked.
+    """A spatial snake robot crosses rough ground, by default with 0 to 3 joints locked.
 
     ``difficulty`` scales all heights and depths, and the faults. Steps and gaps lie in rings around the start. Courses
-    turn back half a robot before the field's rim. Terminated when the course is complete, where the pole has been
-    climbed by ``climb_m``, or where the robot's centre has left the field.
+    turn back half a robot before the field's rim. Terminated when the course is complete, or where the robot's centre
+    has left the field.
     """
 
     kinds: Annotated[tuple[TerrainKind, ...], Field(min_length=1)] = ("grass", "rocks", "steps", "gaps")
-    """Each episode draws one of these: flat, grass (smooth), rocks (blocks), steps, gaps (trenches), pole."""
+    """Each episode draws one of these: flat, grass (smooth), rocks (blocks), steps, gaps (trenches)."""
     rough_m: Annotated[float, Field(ge=0.0, le=HIGHEST["rough_m"])] = 0.08
     """Highest grass or rock at difficulty 1."""
     step_m: Annotated[float, Field(ge=0.0, le=HIGHEST["step_m"])] = 0.06
@@ -64,10 +57,6 @@ class TerrainConfig(SpatialEnvConfig):
     """Side of the fields."""
     cell_m: Annotated[float, Field(ge=0.05, le=1.0)] = 0.1
     """Grid width of the fields."""
-    pole_radius_m: Annotated[float, Field(ge=0.05, le=1.0)] = 0.2
-    """Radius of the pole."""
-    climb_m: Annotated[float, Field(ge=0.01, le=9.0)] = 1.0
-    """Height to be gained on a pole, which is 10 m high."""
     course: CourseConfig = field(default_factory=lambda: CourseConfig(radius_m=0.3, max_turn_rad=0.8, n_targets=16))
 
     def load_robot(self) -> Any:
@@ -93,16 +82,16 @@ class TerrainConfig(SpatialEnvConfig):
         return replace(super().at_difficulty(difficulty), **heights)
 
     def ground(self) -> Ground:
-        """A flat field within the span of all that may come, and the pole, away."""
+        """A flat field within the span of all that may come."""
         flat = np.zeros_like(field_heights(self.field("flat", 0)))
         reach = (flat.shape[0] - 1) * self.cell_m
-        return Ground(flat, (reach, reach), poles=(Pole(AWAY, self.pole_radius_m, 5.0),), span_m=SPAN_M)
+        return Ground(flat, (reach, reach), span_m=SPAN_M)
 
     def field(self, kind: TerrainKind, seed: int) -> GroundSpec:
         """The field of one kind and seed, of these heights."""
         heights = {"grass": self.rough_m, "rocks": self.rough_m, "steps": self.step_m, "gaps": self.gap_m}
         return GroundSpec(
-            kind="grass" if kind in ("flat", "pole") else kind, seed=seed, height_m=heights.get(kind, 0.0),
+            kind="grass" if kind == "flat" else kind, seed=seed, height_m=heights.get(kind, 0.0),
             grain_m=self.grain_m, start_radius_m=self.start_radius_m, size_m=self.size_m, cell_m=self.cell_m,
             around=True,
         )  # fmt: skip
@@ -129,15 +118,13 @@ class Terrain(SpatialWaypoints):
         """(W, 5) kind, seed and heights of the ground that the physics has."""
         self.n_random += 2
         self.columns = (*self.columns, "ground")
-        self._terrain, self._spec, self.reach_m = config, spec, config.course_reach_m(spec)
+        self._terrain, self.reach_m = config, config.course_reach_m(spec)
         self.kind: NDArray[np.int64] = self.keep("ground_kind", 0)
         """(W,) kind of ground, the place in ``KINDS``."""
         self.seed: NDArray[np.int64] = self.keep("ground_seed", 0)
         """(W,) seed of its heights."""
         self.heights: FloatArray = self.keep("ground_heights", 0.0, 3)
         """(W, 3) [m] of rough ground, steps and gaps."""
-        self.height: FloatArray = self.keep("ground_height", 0.0)
-        """(W,) [m] height of the centre of mass after the last step; counts on poles."""
         self.scenario |= {"ground_kind": self.kind, "ground_seed": self.seed}
 
     def begin(self, new: NewEpisodes) -> Start:
@@ -148,7 +135,7 @@ class Terrain(SpatialWaypoints):
         self.seed[rows] = (new.u[:, -1] * _SEEDS).astype(np.int64)
         self.heights[rows] = (terrain.rough_m, terrain.step_m, terrain.gap_m)
         self.restored()
-        return super().begin(new)._replace(placed=partial(self._placed, rows))
+        return super().begin(new)
 
     def _lay(self, world: int) -> None:
         """Give the robots' physics the ground of a world."""
@@ -157,37 +144,10 @@ class Terrain(SpatialWaypoints):
         config = replace(self._terrain, rough_m=rough, step_m=step, gap_m=gap)
         robot: Any = self.robot
         robot.lay_heights(world, _heights(config.field(kind, int(self.seed[world]))))
-        robot.move_shape(world, "pole_1", np.array((0.0, 0.0, 5.0) if kind == "pole" else AWAY))
-
-    def _placed(self, rows: NDArray[np.int64]) -> None:
-        """Wind the robots of poles around them, after all were placed on the ground."""
-        robot: Any = self.robot
-        wound = rows[self.kind[rows] == KINDS.index("pole")]
-        if wound.size:
-            mask = np.zeros(len(self.kind), bool)
-            mask[wound] = True
-            reach = _GRIP * (self._terrain.pole_radius_m + self._spec.rest_height_m)
-            wave = Wave(replace(GAITS["SRL"], spiral_radius_m=reach), self._spec)
-            angle = wave.amplitude_rad * np.cos(wave.phase_rad)
-            quaternion, lowest = wind_pose(self._spec, angle)
-            origin = lowest + np.array([0.0, 0.0, self._spec.rest_height_m + 0.1])
-            many = (np.tile(x, (wound.size, 1)) for x in (angle, quaternion, origin))
-            robot.set_pose(*many, mask)
-        self.height[rows] = robot.state.centre_z[rows]
 
     def evaluate(self, step: Step) -> tuple[dict[str, FloatArray], BoolArray]:
-        state, live = step.state, step.live
-        on_pole = self.kind == KINDS.index("pole")
-        terms, complete = super().evaluate(step._replace(live=live & ~on_pole))
-        climbed = np.where(live & on_pole, state.centre_z - self.height, 0.0)
-        np.copyto(self.height, state.centre_z, where=live)
-        self.record["progress_m"] += climbed
-        up = live & on_pole & (self.record["progress_m"] >= self._terrain.climb_m)
-        terms |= {"progress": terms["progress"] + climbed, "target": terms["target"] + up, **step.efforts()}
-        self.index[up] = self.n_targets
-        self.record["targets_reached"][up], self.record["is_success"][up] = self.n_targets, True
-        left = live & (np.abs(state.centre_xy).max(axis=1) > 0.5 * self._terrain.size_m)
-        return terms, complete | up | left
+        terms, complete = super().evaluate(step)
+        return terms, complete | (step.live & (np.abs(step.state.centre_xy).max(axis=1) > 0.5 * self._terrain.size_m))
 
     def signals(self) -> dict[str, FloatArray]:
         return {**super().signals(), "ground": self.kind.astype(np.float64)}

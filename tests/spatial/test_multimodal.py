@@ -56,6 +56,15 @@ def begin(modes: list[Mode], start: Literal["locked", "published"] = "locked") -
     return Multimodal(MultimodalConfig(start=start), III), state
 
 
+def test_a_wound_robot_goes_on_from_the_phase_that_it_is_in() -> None:
+    gait, wave = Multimodal(MultimodalConfig(mode="SRL", start="wound"), III), Wave(GAITS["SRL"], III)
+    phase = np.array([0.3, 2.0, 5.0])
+    bent = wave.amplitude_rad * np.cos(wave.phase_rad + phase[:, None])
+    state = gait.initial_state(3)
+    reference = gait.command(*standing(3, 0.9 * bent), state, 1e-6)
+    np.testing.assert_allclose(reference, bent, atol=1e-6)
+
+
 def test_the_published_start_locks_on_the_wave() -> None:
     """From 0.1 degrees everywhere to the phases within 0.01 rad in the periods that SNAKESYS's network takes."""
     controller, state = begin(list(MODES), "published")

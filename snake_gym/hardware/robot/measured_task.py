@@ -56,10 +56,8 @@ def task_settings(task: Mapping[str, Any], spec: Any, time_limit_s: float, polic
         raise ConfigError(
             f"task.field.kind is {getattr(field, 'kind', None)!r}; expected 'list': a real robot's map is given"
         )
-    if grounds is not None and (len(grounds) != 1 or "pole" in grounds):
-        raise ConfigError(
-            f"task.kinds is {list(grounds)}; expected one kind, but not a pole: the ground that the robot lies on"
-        )
+    if grounds is not None and len(grounds) != 1:
+        raise ConfigError(f"task.kinds is {list(grounds)}; expected one kind: the ground that the robot lies on")
     for name in _UNFELT:
         weight = getattr(getattr(config, "reward", None), name, 0.0)
         if weight:

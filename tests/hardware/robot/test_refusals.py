@@ -42,7 +42,7 @@ def task(name: str, **more: Any) -> dict[str, Any]:
         (task("PathFollow", reward={"energy": -1.0}), "task.reward.energy is -1; expected 0"),
         (task("ObstacleField"), "task.field.kind is 'pegboard'; expected 'list'"),
         (task("Escape"), "expected 'list': a real robot's map is given"),
-        (SPATIAL | task("Terrain"), "expected one kind, but not a pole"),
+        (SPATIAL | task("Terrain"), "expected one kind: the ground"),
         (SPATIAL | {"action": {"kind": "residual", "controller": {"kind": "cc"}}}, "which is for planar robots"),
         (SPATIAL | {"action": MULTIMODAL, "connection": RECKONED}, "planar robots; expected udp_json or april_tags"),
     ],
