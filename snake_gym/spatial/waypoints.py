@@ -77,7 +77,7 @@ class SpatialEnvConfig(EnvConfig):
     start: StartConfig = field(default_factory=lambda: StartConfig(amplitude_rad=0.0))
     reward: RewardConfig = field(default_factory=RewardConfig)
     view: Literal["beside", "camera_left", "camera_right"] = "beside"
-    """Camera of ``render``: one that follows the robot, or one on its head."""
+    """Camera of ``render``; beside: it follows the robot; camera_left, camera_right: it is on the robot's head."""
 
     def check(self) -> None:
         super().check()

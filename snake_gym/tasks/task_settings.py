@@ -11,7 +11,7 @@ from snake_gym.config import build, differences, load_yaml, merge, to_dict
 from snake_gym.registry import find_task
 from snake_gym.tasks.task import EnvConfig
 
-_NOT_SCENARIO = ("robot", "action", "reward", "costs", "n_threads", "observation")
+_NOT_SCENARIO = ("robot", "action", "reward", "costs", "n_threads", "observation", "view")
 """Settings that are no part of a scenario."""
 
 

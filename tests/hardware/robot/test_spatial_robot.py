@@ -91,6 +91,8 @@ class Onlooker:
 
     def straighten(self) -> None: ...
 
+    def come_back(self, joint: int, servo_id: int) -> None: ...
+
     def look(self, joint: int, servo_id: int) -> Side:
         if III.axes()[servo_id - 1] == "yaw":
             return "right" if self.plant.joint_angle()[servo_id - 1] > 0.0 else "left"
