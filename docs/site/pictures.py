@@ -113,12 +113,13 @@ def gait_frames(mode: str, size: tuple[int, int]) -> list[Image.Image]:
     )  # fmt: skip
     env.reset(seed=1)
     core, frames = env.unwrapped.core, []  # type: ignore[attr-defined]
-    distance = 1.8 if on_pole else 0.72 * core.spec.length_m
-    view = SpatialView(core.robot, 0, size=size, azimuth_deg=75.0, elevation_deg=-24.0, distance_m=distance)
+    view = SpatialView(core, 0)
+    view._camera.azimuth, view._camera.elevation = 75.0, -24.0
+    view._camera.distance = 1.8 if on_pole else 0.85 * core.spec.length_m
     for step in range(51):
         env.step(np.zeros(env.action_space.shape, np.float32))  # type: ignore[arg-type]
         if step in (40, 45, 50):
-            frames.append(Image.fromarray(view.draw()))  # type: ignore[arg-type]
+            frames.append(Image.fromarray(view.draw()).resize(size))  # type: ignore[arg-type]
     return frames
 
 
