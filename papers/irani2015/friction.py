@@ -151,7 +151,7 @@ def search(n_seeds: int, advance: Advance) -> list[Fit]:
         def cost(x: FloatArray, replay: Replay = replay) -> float:
             return float(np.sqrt((head_error(replay.predict(np.exp(x)[None]), replay.logs) ** 2).mean()))
 
-        options = {"direc": moves, "xtol": 1e-2, "ftol": 1e-4}
+        options = {"direc": moves, "xtol": 1e-2, "ftol": 1e-7}
         found = minimize(cost, np.log(list(START.values())), method="Powell", options=options)
         fits.append(Fit(seed, dict(zip(TABLE_1, np.exp(found.x).tolist(), strict=True)), found.fun))
     return fits

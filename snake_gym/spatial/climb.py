@@ -15,7 +15,6 @@ from snake_gym.config.settings import NonNegative, Positive
 from snake_gym.interface.actions import ActionKind
 from snake_gym.robot.recorded_body import Ground, Pole
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.faults import FaultConfig
 from snake_gym.spatial.gaits import GAITS, Wave
 from snake_gym.spatial.kinematics import wind_pose
 from snake_gym.spatial.spec import SpatialSpec
@@ -41,7 +40,7 @@ class ClimbActionConfig(SpatialActionConfig):
 
 
 class ClimbConfig(SpatialEnvConfig):
-    """A spatial snake robot climbs a pole, by default while one of its joints fails.
+    """A spatial snake robot climbs a pole, by default with 0 to 3 joints locked.
 
     It begins wound around the pole at a random phase of its gait, its servos pressing. It has fallen when its centre of
     mass is ``fall_m`` below the highest place so far: that ends the episode, and the height gained is lost. Terminated
@@ -50,11 +49,6 @@ class ClimbConfig(SpatialEnvConfig):
 
     robot: str | dict[str, Any] = ROBOT
     action: ClimbActionConfig = field(default_factory=ClimbActionConfig)
-    faults: FaultConfig = field(
-        default_factory=lambda: FaultConfig(
-            n_min=1, n_max=1, kinds=("locked", "free", "weak"), onset_min_s=4.0, onset_max_s=10.0
-        )
-    )
     time_limit_s: Positive = 30.0
     reward: RewardConfig = field(default_factory=RewardConfig)
     pole_radius_m: Annotated[float, Field(ge=0.05, le=1.0)] = 0.17
