@@ -47,10 +47,11 @@ def main(argv: list[str] | None = None) -> int:
     if out.exists() and not arguments.overwrite:
         raise ConfigError(f"{out} exists already; give --overwrite to replace it, or --out for another file")
     config = build(TuningConfig, _settings(arguments, kind))
-    searches = [replace(config, seed=seed) for seed in read_seeds(arguments.seeds)] if arguments.seeds else [config]
+    seeds = [config.seed] if arguments.seeds is None else read_seeds(arguments.seeds)
+    searches = [replace(config, seed=seed) for seed in seeds]  # refuses seeds before the first search
     prepare_file(out, "--out")
     reports = {search.seed: run_search(search) for search in searches}
-    report = best_of(replace(config, seed=max(reports)), reports) if arguments.seeds else reports[config.seed]
+    report = reports[config.seed] if arguments.seeds is None else best_of(replace(config, seed=max(reports)), reports)
     words = sys.argv[1:] if argv is None else argv
     report["tuning"] = {"command": shlex.join([*PROGRAM.split(), *words]), **report["tuning"]}
     dump_yaml(report, out)

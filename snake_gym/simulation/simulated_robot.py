@@ -319,7 +319,7 @@ class SimulatedRobot(Robot):
 
         Args:
             reference: (W, J) [rad] joint angles that the actuators aim at.
-            feedforward: (W, J) torque [N m] (acceleration-controlled: [rad/s^2]) added to it; None: ours.
+            feedforward: (W, J) torque [N m] (acceleration-controlled: [rad/s^2]) added to it; None: the robot's.
 
         Raises ValueError for other steps than one control step where references act late.
         """

@@ -20,7 +20,6 @@ from snake_gym.spatial.kinematics import wind_pose
 from snake_gym.spatial.spec import SpatialSpec
 from snake_gym.spatial.waypoints import SpatialActionConfig, SpatialEnvConfig
 from snake_gym.tasks.task import BoolArray, NewEpisodes, Record, Start, Step, Task
-from snake_gym.tasks.waypoints import RewardConfig
 
 ROBOT = "configs/robot/spatial/snake_robot_iii_climber.yaml"
 GAIT = {
@@ -50,7 +49,6 @@ class ClimbConfig(SpatialEnvConfig):
     robot: str | dict[str, Any] = ROBOT
     action: ClimbActionConfig = field(default_factory=ClimbActionConfig)
     time_limit_s: Positive = 30.0
-    reward: RewardConfig = field(default_factory=RewardConfig)
     pole_radius_m: Annotated[float, Field(ge=0.05, le=1.0)] = 0.17
     """Radius of the pole."""
     pole_height_m: Annotated[float, Field(ge=1.0, le=100.0)] = 10.0
