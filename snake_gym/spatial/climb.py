@@ -81,7 +81,7 @@ class Climb(Task):
     moves_target = False
     n_random = 1
     records = {  # noqa: RUF012
-        "progress_m": Record("m", "height gained so far; none after a fall"),
+        "progress_m": Record("m", "height gained so far; at most 0 after a fall"),
         "is_success": Record("bool", "`climb_m` have been gained, and the robot has not fallen", False),
         "fell": Record("bool", "the robot has fallen", False),
     }
