@@ -256,7 +256,8 @@ def write_page() -> str:
         "## Info", "Single env: numbers. Vector env: arrays (W,), present at every step, all of one episode in each "
         "world. With\nautoreset mode SAME_STEP, the step that ends an episode returns the infos of the new episode's "
         "begin, reward\nterms 0; those of the end, whose reward the step returns, stand in `final_info`. A vector env "
-        "made with\n`lean_infos=True` works out `speed_m_s` and `reward/<term>` alone in a step;\n`final_info` of the mode SAME_STEP has all.",
+        "made with\n`lean_infos=True` works out `speed_m_s` and `reward/<term>` alone in a step;\n`final_info` of the "
+        "mode SAME_STEP has all.",
         "## Settings", settings_table(EnvConfig), *group_tables(EnvConfig),
     ]  # fmt: skip
     for env_id in ours:
