@@ -179,6 +179,7 @@ def find_touches(s, n, dt, t, pairs):  # type: ignore[no-untyped-def]
         store(t, c + GAP, gap)
         store(t, c + TARGET, select(gap > 0.0, -gap / h, min(-_RATE_OUT * gap, _FASTEST_OUT)))
         store(t, c + IMPULSE, splat(s, 0.0))
+        store(t, c + MISSING, splat(s, FAR))
     push_joints(s, n, t, pairs, IMPULSE)
 
 
@@ -220,28 +221,51 @@ def answer_pushes(s, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
-    """Find the impulses of the touches and solve the step with them; ``touching``: see ``chain.eliminate_links``."""
-    world, zero, tiny = (n + 1) * RECORD, splat(s, 0.0), by_precision(s, 1e-200, 1e-30)
+def missing_rate(t, c):  # type: ignore[no-untyped-def]
+    """Return the speed [m/s] by which a touch opens too slowly; below 0: opens too fast, though it presses."""
+    missing = -load(t, c + EXCESS)
+    return select(load(t, c + IMPULSE) > 0.0, missing, max(missing, 0.0))
+
+
+@kernel
+def judge_touches(s, n, t, pairs):  # type: ignore[no-untyped-def]
+    """Set EXCESS and MISSING after a solution, and NEAREST; return 1 for worlds in which MISSING is not as it was."""
+    world = (n + 1) * RECORD
     yielding = _YIELDING / load(s, world + TOTAL)
-    nearest, touches = splat(s, FAR), range(1, pairs[0, 0] + 1)
-    for number in touches:
+    nearest, changed = splat(s, FAR), splat(s, 0.0)
+    for number in range(1, pairs[0, 0] + 1):
         c = number * TOUCH
         rate = rate_of_gap(s, t, pairs, number)
         store(t, c + EXCESS, rate - load(t, c + TARGET) + yielding * load(t, c + IMPULSE))
-        store(t, c + WAY, zero)
+        missing = missing_rate(t, c)
+        changed = select(missing == load(t, c + MISSING), changed, 1.0)
+        store(t, c + MISSING, missing)
         nearest = min(nearest, load(t, c + GAP) + load(s, world + H) * rate)
     store(s, world + NEAREST, nearest)
+    return changed
+
+
+@kernel
+def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
+    """Find the impulses of the touches and solve the step with them; ``touching``: see ``chain.eliminate_links``.
+
+    A world is left alone if its touches are as the last search left them and only its neighbours are solved again.
+    """
+    zero, tiny = splat(s, 0.0), by_precision(s, 1e-200, 1e-30)
+    yielding = _YIELDING / load(s, (n + 1) * RECORD + TOTAL)
+    touches = range(1, pairs[0, 0] + 1)
+    changed = judge_touches(s, n, t, pairs) > 0.0
+    for number in touches:
+        store(t, number * TOUCH + WAY, zero)
     conjugate, square = zero, splat(s, 1.0)
     for turn in range(_TURNS):
         before, square, worst = max(square, tiny), zero, zero
         for number in touches:
             c = number * TOUCH
-            excess = load(t, c + EXCESS)
-            missing = select((load(t, c + IMPULSE) > 0.0) | (excess < 0.0), -excess, zero)
+            missing = missing_rate(t, c)
             store(t, c + MISSING, missing)
             square, worst = square + missing * missing, max(worst, abs(missing))
-        goes_on = worst > by_precision(s, *_EXACT)
+        goes_on = changed & (worst > by_precision(s, *_EXACT))
         if not any_lane(goes_on):
             if turn == 0:
                 return
@@ -274,6 +298,7 @@ def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
     push_joints(s, n, t, pairs, IMPULSE)
     eliminate_links(s, np.int64(1), n, touching, True)
     substitute_back(s, n)
+    judge_touches(s, n, t, pairs)
 
 
 @kernel

@@ -95,7 +95,7 @@ CASES = {
     **{f"{name}, dry joints": rubbing(name) for name in ("resilient_servo", "robo_conda", "muscle", "snakesys")},
     **{f"stop {stop}, backlash {gap}": stiff(stop, gap) for stop in (0.3, math.inf) for gap in (0.02, 0.0)},
     "thrown on dry ground": Case(THROWN, (HEALTHY,), 3, True, 5.0),
-    "curling": Case(replace(PRESETS["resilient_servo"], links_touch=True), bend_rad=0.8),
+    "curling": Case(replace(PRESETS["resilient_servo"], links_touch=True), n_steps=30, bend_rad=1.2),
     **{f"{model}, {kind}": touching(model, kind) for model in ("rigid", "stiff") for kind in ("position", "torque")},
 }
 WET = FrictionSpec(0.3, 2.0, backward=1.5)
