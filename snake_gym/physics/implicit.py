@@ -37,7 +37,7 @@ from snake_gym.physics.friction import (
     revise_coulomb_friction, revise_coupled_friction, revise_facing, settle_sliding,
 )  # fmt: skip
 from snake_gym.physics.imperfections import load_servos, move_servos, revise_servos
-from snake_gym.physics.joint_descent import BEGINS, descend, give_up_descent
+from snake_gym.physics.joint_descent import BEGINS, DESCENDS, descend, end_descent
 from snake_gym.physics.joint_friction import begin_joint_friction, revise_joint_friction, settle_joint_friction
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CURL_STRIDE, CVX, CVY, CX, CX_P, CY, CY_P, DESCENT, FAULT, F_KIND,
@@ -189,7 +189,7 @@ def begin_circles(s, n):  # type: ignore[no-untyped-def]
 @kernel
 def solve_links(s, n, first, touching, touches):  # type: ignore[no-untyped-def]
     """Solve for rates and velocities under the present laws; links before ``first`` have not changed."""
-    eliminate_links(s, first, n, touching, touches[1][0, 0] > 0)
+    eliminate_links(s, 1 if touches[1][0, 0] > 0 else first, n, touching, False)
     substitute_back(s, n)
     press_links(s, n, touching, *touches)
 
@@ -227,7 +227,7 @@ def solve_step(s, n, dt, counts, touches, laws):  # type: ignore[no-untyped-def]
         if correction >= circles and joints:
             begin_circles(s, n)
         if correction == rounds - 1:
-            give_up_descent(s, n, laws)
+            end_descent(s, n, load(s, (n + 1) * RECORD + DESCENT) == DESCENDS, laws)
             hold_links(s, n)
             first = 1
         solve_links(s, n, first, touching, touches)

@@ -309,9 +309,3 @@ def descend(s, n, laws):  # type: ignore[no-untyped-def]
     store(s, world + LAWS_CHANGE, select(changes, 1.0, select(phase > 0.0, 0.0, load(s, world + LAWS_CHANGE))))
     store(s, world + STOPS_CHANGE, select(phase > 0.0, 0.0, load(s, world + STOPS_CHANGE)))
     return 1 if any_lane(changes) else n + 1
-
-
-@kernel
-def give_up_descent(s, n, laws):  # type: ignore[no-untyped-def]
-    """Leave the pieces of the last solution to the worlds that still descend; they stand still (``contact``)."""
-    end_descent(s, n, load(s, (n + 1) * RECORD + DESCENT) == DESCENDS, laws)

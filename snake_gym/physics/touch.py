@@ -65,8 +65,7 @@ def find_curls(s, n, pairs):  # type: ignore[no-untyped-def]
     curled = shortest * cos <= thickest
     store(s, world + CURL_STRIDE, select(curled, _LARGEST_TURN * shortest, FAR))
     pairs[0, 0] = 0
-    for row in (PX, PY, world + OVERLAP):
-        store(s, row, splat(s, 0.0))
+    store(s, world + OVERLAP, splat(s, 0.0))
     return any_lane(curled)
 
 
@@ -178,9 +177,6 @@ def find_touches(s, n, dt, t, pairs):  # type: ignore[no-untyped-def]
         gap = load(t, c + GAP) - h * rate_of_gap(s, t, pairs, number)
         store(t, c + GAP, gap)
         store(t, c + TARGET, select(gap > 0.0, -gap / h, min(-_RATE_OUT * gap, _FASTEST_OUT)))
-        store(t, c + IMPULSE, splat(s, 0.0))
-        store(t, c + MISSING, splat(s, FAR))
-    push_joints(s, n, t, pairs, IMPULSE)
 
 
 @kernel
@@ -221,55 +217,30 @@ def answer_pushes(s, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def missing_rate(t, c):  # type: ignore[no-untyped-def]
-    """Return the speed [m/s] by which a touch opens too slowly; below 0: opens too fast, though it presses."""
-    missing = -load(t, c + EXCESS)
-    return select(load(t, c + IMPULSE) > 0.0, missing, max(missing, 0.0))
-
-
-@kernel
-def judge_touches(s, n, t, pairs):  # type: ignore[no-untyped-def]
-    """Set EXCESS and MISSING after a solution, and NEAREST; return 1 for worlds in which MISSING is not as it was."""
-    world = (n + 1) * RECORD
-    yielding = _YIELDING / load(s, world + TOTAL)
-    nearest, changed = splat(s, FAR), splat(s, 0.0)
-    for number in range(1, pairs[0, 0] + 1):
-        c = number * TOUCH
-        rate = rate_of_gap(s, t, pairs, number)
-        store(t, c + EXCESS, rate - load(t, c + TARGET) + yielding * load(t, c + IMPULSE))
-        missing = missing_rate(t, c)
-        changed = select(missing == load(t, c + MISSING), changed, 1.0)
-        store(t, c + MISSING, missing)
-        nearest = min(nearest, load(t, c + GAP) + load(s, world + H) * rate)
-    store(s, world + NEAREST, nearest)
-    return changed
-
-
-@kernel
 def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
-    """Find the impulses of the touches and solve the step with them; ``touching``: see ``chain.eliminate_links``.
-
-    A world is left alone if its touches are as the last search left them and only its neighbours are solved again.
-    """
-    zero, tiny = splat(s, 0.0), by_precision(s, 1e-200, 1e-30)
-    yielding = _YIELDING / load(s, (n + 1) * RECORD + TOTAL)
-    touches = range(1, pairs[0, 0] + 1)
-    changed = judge_touches(s, n, t, pairs) > 0.0
-    for number in touches:
-        store(t, number * TOUCH + WAY, zero)
+    """Find the impulses of the touches and solve the step with them; ``touching``: see ``chain.eliminate_links``."""
+    world, zero, tiny = (n + 1) * RECORD, splat(s, 0.0), by_precision(s, 1e-200, 1e-30)
+    yielding = _YIELDING / load(s, world + TOTAL)
+    nearest, touches = splat(s, FAR), range(1, pairs[0, 0] + 1)
+    for number in touches:  # from none: a world that is solved again for its neighbours only ends where it was
+        c = number * TOUCH
+        store(t, c + EXCESS, rate_of_gap(s, t, pairs, number) - load(t, c + TARGET))
+        store(t, c + IMPULSE, zero)
+        store(t, c + WAY, zero)
     conjugate, square = zero, splat(s, 1.0)
-    for turn in range(_TURNS):
+    pressed = False
+    for _ in range(_TURNS):
         before, square, worst = max(square, tiny), zero, zero
         for number in touches:
             c = number * TOUCH
-            missing = missing_rate(t, c)
+            excess = load(t, c + EXCESS)
+            missing = select((load(t, c + IMPULSE) > 0.0) | (excess < 0.0), -excess, zero)
             store(t, c + MISSING, missing)
             square, worst = square + missing * missing, max(worst, abs(missing))
-        goes_on = changed & (worst > by_precision(s, *_EXACT))
+        goes_on = worst > by_precision(s, *_EXACT)
         if not any_lane(goes_on):
-            if turn == 0:
-                return
             break
+        pressed = True
         for number in touches:
             c = number * TOUCH
             missing = load(t, c + MISSING)
@@ -295,10 +266,15 @@ def press_links(s, n, touching, t, pairs):  # type: ignore[no-untyped-def]
             store(t, c + IMPULSE, select(ends, zero, press + step * way))
             store(t, c + EXCESS, load(t, c + EXCESS) + step * load(t, c + ANSWER))
         conjugate = select(step < wanted, zero, 1.0)
-    push_joints(s, n, t, pairs, IMPULSE)
-    eliminate_links(s, np.int64(1), n, touching, True)
-    substitute_back(s, n)
-    judge_touches(s, n, t, pairs)
+    if pressed:
+        push_joints(s, n, t, pairs, IMPULSE)
+        eliminate_links(s, np.int64(1), n, touching, True)
+        substitute_back(s, n)
+        store(s, PX, zero)
+        store(s, PY, zero)
+    for number in touches:
+        nearest = min(nearest, load(t, number * TOUCH + GAP) + load(s, world + H) * rate_of_gap(s, t, pairs, number))
+    store(s, world + NEAREST, nearest)
 
 
 @kernel
