@@ -35,6 +35,8 @@ from snake_gym.physics.lanes import (
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, by_precision, kernel, load, select, splat, store
 
+_EDGE = (1e-15, 1e-6)
+"""Rounding of a pull, within which a flank stays, as a share of its parts, in float64 and float32."""
 UNKNOWN = 3.0
 """FLANK before the first step of a call."""
 
@@ -124,9 +126,11 @@ def revise_servos(s, n):  # type: ignore[no-untyped-def]
 def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
     """Set the flank of joint i anew; return 1 in the worlds where it changed, and begin there without a limit."""
     a = i * RECORD
-    was = load(s, a + FLANK)
+    was, pull = load(s, a + FLANK), load(s, a + GAIN) * load(s, a + REL)
     flank = find_flank(s, n, i, load(s, a + REL))
-    changes = (abs(flank - was) > 0.0) & (free > 0.0)
+    edge = abs(load(s, a + DRIVE) - pull) - load(s, a + GAIN) * load(s, a + PLAY) / load(s, (n + 1) * RECORD + H)
+    beyond = abs(edge) > by_precision(s, *_EDGE) * (abs(load(s, a + DRIVE)) + abs(pull))
+    changes = (abs(flank - was) > 0.0) & (free > 0.0) & beyond
     if any_lane(changes):
         k, t0 = servo_law(s, n, i, flank)
         store(s, a + FLANK, select(changes, flank, was))

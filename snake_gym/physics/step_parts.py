@@ -16,9 +16,9 @@ from snake_gym.physics.broad_phase import LEAST_STRIDE, SPEEDING_UP, count_slots
 from snake_gym.physics.contact_law import FAR, normal_velocity
 from snake_gym.physics.implicit import LATER, finish_stage, length_of, solve_stage
 from snake_gym.physics.lanes import (
-    AGE, AHEAD, AT_LIMIT, AT_STOP, CURL_STRIDE, GAP, HALF, JAMMED, LONGEST_STRIDE, NEAREST, NEW_PACE, NEW_VX, NEW_VY,
-    OMEGA, OMEGA_P, ON, PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T,
-    SOL_W, TRAVEL, VN, H, slot_of,
+    AGE, AHEAD, AT_LIMIT, AT_STOP, CURL_STRIDE, FLANK, GAP, HALF, JAMMED, LONGEST_STRIDE, NEAREST, NEW_PACE, NEW_VX,
+    NEW_VY, OMEGA, OMEGA_P, ON, PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R,
+    SLIDING_T, SOL_W, TRAVEL, VN, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, kernel, load, n_lanes, select, splat, store
 
@@ -138,7 +138,7 @@ def copy_laws(to, s, n):  # type: ignore[no-untyped-def]
     store(to, world + AGE, load(s, world + AGE))
     for i in range(1, n + 1):
         a = i * RECORD
-        for field in (RIGID, AT_STOP, AT_LIMIT, PAST_ONSET, SLIDING_J, SLIDING_T, SLIDING_N, SLIDING_R):
+        for field in (RIGID, AT_STOP, AT_LIMIT, FLANK, PAST_ONSET, SLIDING_J, SLIDING_T, SLIDING_N, SLIDING_R):
             store(to, a + field, load(s, a + field))
 
 

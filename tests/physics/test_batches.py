@@ -98,6 +98,9 @@ CASES = {
     "curling": Case(replace(PRESETS["resilient_servo"], links_touch=True), n_steps=30, bend_rad=1.2),
     **{f"{model}, {kind}": touching(model, kind) for model in ("rigid", "stiff") for kind in ("position", "torque")},
 }
+_pegs = CASES["stiff, position"]
+_loose = replace(_pegs.spec, actuator=replace(_pegs.spec.actuator, backlash_rad=0.03))
+CASES["thrown among pegs, backlash"] = Case(_loose, (HEALTHY,), 20, True, 3.0)
 WET = FrictionSpec(0.3, 2.0, backward=1.5)
 for _name, _case in {
     **{name: CASES[name] for name in ("2 links", "33 links", "resilient_servo", "curling")},
