@@ -140,12 +140,10 @@ class SpatialSpec(ChainSpec):
         actuator = self.actuator
         if actuator.kind != "position":
             raise ValueError(f"actuator.kind is {actuator.kind!r}; expected 'position' for a spatial robot")
-        if actuator.imperfections or actuator.delay_s > 0.0:
-            name = (*actuator.imperfections, "delay_s")[0]
+        planar = ("delay_s", "supply_voltage_v", "torque_constant_nm_a", "muscle")
+        changed = [name for name in planar if getattr(actuator, name) != getattr(ActuatorSpec(), name)]
+        for name in (*actuator.imperfections, *changed):
             raise ValueError(f"actuator.{name} is set, which spatial physics does not have; expected the default")
-        for name in ("supply_voltage_v", "torque_constant_nm_a", "muscle"):
-            if getattr(actuator, name) != getattr(ActuatorSpec(), name):
-                raise ValueError(f"actuator.{name} is set, which spatial physics does not have; expected the default")
         for name, inertia in (("link", self.link_inertia_kgm2), ("head", self.head_inertia_kgm2)):
             if inertia is not None and 2.0 * max(inertia) > sum(inertia):
                 raise ValueError(
@@ -158,9 +156,7 @@ class SpatialSpec(ChainSpec):
                 f"joint_limit_rad is {self.joint_limit_rad:g}; expected at most joint_stop_rad, {self.joint_stop_rad:g}"
             )
         if self.wheels.pairs and self.head_joint != "yaw":
-            raise ValueError(
-                "wheels.pairs is set, but head_joint is 'pitch'; wheels are below yaw links: expected 'yaw'"
-            )
+            raise ValueError("head_joint is 'pitch'; expected 'yaw' with wheels.pairs, as wheels are below yaw links")
         _ = self.n_substeps
 
     @property
