@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from snake_gym.config import ConfigError
 from snake_gym.config.settings import NonNegative, Positive
 from snake_gym.interface.actions import ActionKind
 from snake_gym.robot.measurement import Goal
@@ -71,6 +72,10 @@ class ClimbConfig(SpatialEnvConfig):
         return Ground(poles=(Pole((0.0, 0.0, half), self.pole_radius_m, half),))
 
     def make_task(self, spec: Any, n_worlds: int) -> Task:
+        start, needed = self.start_height_m, self.start_height_m + self.climb_m + spec.length_m
+        if self.pole_height_m < needed:
+            why = f"start_height_m {start:g}, climb_m {self.climb_m:g} and the robot"
+            raise ConfigError(f"env.pole_height_m is {self.pole_height_m:g}; expected at least {needed:g}, for {why}")
         return Climb(self, spec, n_worlds)
 
 

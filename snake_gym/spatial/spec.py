@@ -151,10 +151,9 @@ class SpatialSpec(ChainSpec):
                     "most the sum of the others"
                 )
         check_actuator(actuator, lambda name: self.joints(f"actuator.{name}"), self.joints("joint_stop_rad"))
-        if self.joint_stop_rad < self.joint_limit_rad:
-            raise ValueError(
-                f"joint_limit_rad is {self.joint_limit_rad:g}; expected at most joint_stop_rad, {self.joint_stop_rad:g}"
-            )
+        limit, stop = self.joint_limit_rad, self.joint_stop_rad
+        if stop < limit:
+            raise ValueError(f"joint_limit_rad is {limit:g}; expected at most joint_stop_rad, {stop:g}")
         if self.wheels.pairs and self.head_joint != "yaw":
             raise ValueError("head_joint is 'pitch'; expected 'yaw' with wheels.pairs, as wheels are below yaw links")
         _ = self.n_substeps
@@ -187,9 +186,7 @@ class SpatialSpec(ChainSpec):
     @property
     def rest_height_m(self) -> float:
         """Height of the stretched robot's axis above the ground that it lies on [m]."""
-        if self.wheels.pairs:
-            return self.wheels.drop_m + self.wheels.radius_m
-        return self.rest_radius_m
+        return self.wheels.drop_m + self.wheels.radius_m if self.wheels.pairs else self.rest_radius_m
 
     def axes_from_head(self) -> tuple[Axis, ...]:
         """Return the axis of each joint, from the head."""
@@ -217,8 +214,7 @@ class SpatialSpec(ChainSpec):
         """Return a link's moments of inertia about its centre of mass [kg m^2], axes of the joint's frame (x along)."""
         if self.link_inertia_kgm2 is not None:
             return self.link_inertia_kgm2
-        along, wide, high = self._solid(self.link_mass_kg, self.link_length_m)
-        return along, wide, high
+        return self._solid(self.link_mass_kg, self.link_length_m)
 
     def head_inertia(self) -> Triple:
         """Return the head's moments of inertia about its centre of mass [kg m^2], axes of the base frame (y along)."""

@@ -108,6 +108,7 @@ PLANAR: list[tuple[str, dict[str, Any], str]] = [
     ("PathFollow", {"path": {"length_m": 1e4, "bend_every_m": 1.0}}, "bend_every_m is 1 for length_m 10000"),
 ]
 SPATIAL: list[tuple[str, dict[str, Any], str]] = [
+    ("Climb", {"pole_height_m": 4.0}, "env.pole_height_m is 4; expected at least 5.08"),
     ("Terrain", {"size_m": 4.0}, "size_m is 4; expected at least 9.28"),
     ("Terrain", {"course": FIXED}, "target up to 30 m away"),
     ("SpatialWaypoints", {"precision": "float32"}, "expected 'float64', in which MuJoCo computes"),
