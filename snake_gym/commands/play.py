@@ -87,13 +87,18 @@ def make_player(
     """Return an env of one world, what chooses its actions (None: the keys do) and its name. Raises ConfigError."""
     if policy is None and controller is None:
         spec: ChainSpec = config.load_robot()
-        action = build(type(config.action), {"kind": "residual", "controller": spec.default_controller})
-        env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=replace(config, action=action))
+        names_gait = config.action.kind == "residual" or spec.in_space
+        base = config.action.controller if names_gait else spec.default_controller
+        action = build(type(config.action), {"kind": "residual", "controller": base})
+        unseen = replace(config, action=action, observation=type(config.observation)())
+        env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=unseen)
         own: Any = env.core.decoder.controller
         if hasattr(own, "modes"):
+            own.config = replace(own.config, guided=False)
             env.core.use_controller(DrivenModes(own))
         else:
-            gaits = {name: make_controller({"tuned": name}, spec) for name in tuned_kinds(spec)}
+            gaits = {"own": own} if names_gait else {}
+            gaits |= {name: make_controller({"tuned": name}, spec) for name in tuned_kinds(spec)}
             env.core.use_controller(DrivenGaits(gaits or {"cc": make_controller("cc", spec)}, spec))
         return env, None, BY_HAND
     benchmark = BenchmarkConfig(env_id=env_id, episodes=1, seed=seed, env=to_dict(config))
@@ -221,7 +226,9 @@ class Session:
         state, j = core.robot.state, self.selected
         end = ""
         if not core.live[0]:
-            end = "   ENDED: " + ("complete" if core.terminated[0] else "time is up") + ", R: next episode"
+            flags = [name for name, values in task.record.items() if values.dtype == bool and values[0]]
+            ends = ["time is up", *flags] if core.truncated[0] else flags or ["no success"]
+            end = f"   ENDED: {', '.join(ends).replace('is_', '')}, R: next episode"
         terms = [f"{name} {infos['reward/' + name][0]:+.3f}" for name in core.terms]
         lines = [
             f"{self.name}   seed {core.seeds[0]}, episode {core.episode[0]}   H: keys",

@@ -61,17 +61,15 @@ def find_tuned(kind: str, spec: ChainSpec, tune_with: str | None = None) -> Path
     path = tuned_file(spec.name, kind)
     if path.is_file():
         return path
-    raise ConfigError(
-        f"controller {kind} has no tuned parameters for robot {spec.name} ({path} does not exist): make them with "
-        f"{tuning_command(kind, spec, tune_with)}"
-    )
-
-
-def tuning_command(kind: str, spec: ChainSpec, tune_with: str | None = None) -> str:
-    """Return the command that tunes a controller, for people; see ``find_tuned``."""
     options = tune_with or shlex.join(["--robot", name_robot(spec)])
     holds = f", where {UNNAMED} holds the robot's settings (name: {spec.name})" if UNNAMED in options.split() else ""
-    return f"`{' '.join([PROGRAM, '--controller', kind, options, *plugin_options()])}`{holds}"
+    advice = f"make them with `{' '.join([PROGRAM, '--controller', kind, options, *plugin_options()])}`{holds}"
+    if spec.in_space:
+        advice = (
+            f"{PROGRAM} is for planar robots; expected a file of yours, as configs/controllers/snake_robot_iii/swl.yaml"
+        )
+    missing = f"controller {kind} has no tuned parameters for robot {spec.name} ({path} does not exist)"
+    raise ConfigError(f"{missing}: {advice}")
 
 
 def read_tuned(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Tuning | None]:

@@ -118,7 +118,7 @@ def _sensed(core: SnakeCore) -> dict[str, FloatArray]:
     """Return what ``RecordedSurroundings`` hold of each moment, of all worlds (W, ...) now."""
     ranges = core.measurement.range_m
     none = np.zeros((core.n_worlds, 0))
-    force = core.robot.state.contact_force
+    force = getattr(core.robot.state, "contact_force", np.zeros((core.n_worlds, core.spec.n_links, 2)))
     return {"aim_xy": core.goal.target_xy_w, "range_m": none if ranges is None else ranges, "force_w": force}
 
 

@@ -112,8 +112,10 @@ class ActionDecoder:
         if self.n_pressures and spec.actuator.kind != "muscle":
             what = "kind is 'pressure'" if config.kind == "pressure" else f"pressure_range is {config.pressure_range:g}"
             raise ConfigError(f"env.action.{what}, but {spec.name} has no muscles; expected a robot that has")
-        if config.kind == "torque" and (spec.actuator.kind == "muscle" or np.any(spec.joints("actuator.kp"))):
-            raise ConfigError(f"env.action.kind is 'torque', but {spec.name} follows references; expected kp 0")
+        follows = spec.in_space or spec.actuator.kind == "muscle" or bool(np.any(spec.joints("actuator.kp")))
+        if follows == (config.kind == "torque"):
+            what = "follows references; expected kp 0" if follows else "follows none with kp 0; expected 'torque'"
+            raise ConfigError(f"env.action.kind is {config.kind!r}, but {spec.name} {what}")
         self.has_references = config.kind not in ("pressure", "torque")
         """Whether joints are commanded angles."""
         if config.estimator.on and not self.has_references:

@@ -148,9 +148,7 @@ def register_column(
 
     def add(values: Values) -> Values:
         if name in COLUMNS and not is_again(COLUMNS[name].values, values):
-            raise ConfigError(
-                f"the column {name!r} of {COLUMNS[name].values.__module__} is taken; expected another name"
-            )
+            raise ConfigError(f"the column {name!r} of {COLUMNS[name].values.__module__} is taken; expected another")
         widths = width if callable(width) else lambda layout: width
         scales = scale if callable(scale) else lambda layout: scale
         COLUMNS[name] = Column(values, unit, meaning, widths, scales, bound, needs, mirror)

@@ -47,7 +47,7 @@ class RobotWindow(FrameRenderer):
             width, height = self.camera.pixels.tolist()
             if self.message:
                 label = sketch.font.render(self.message, True, rgb(palette.VERMILION))
-                sketch.label(label, ((width - label.get_width()) / 2.0, height - 2.5 * label.get_height()))
+                sketch.label(label, (max((width - label.get_width()) / 2.0, 0.0), height - 2.5 * label.get_height()))
             if self.helping:
                 self._draw_panel(sketch)
 

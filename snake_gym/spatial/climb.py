@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from snake_gym.config import ConfigError
 from snake_gym.config.settings import NonNegative, Positive
 from snake_gym.interface.actions import ActionKind
+from snake_gym.robot.measurement import Goal
 from snake_gym.robot.recorded_body import Ground, Pole
 from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.gaits import GAITS, Wave
 from snake_gym.spatial.kinematics import wind_pose
 from snake_gym.spatial.spec import SpatialSpec
 from snake_gym.spatial.waypoints import SpatialActionConfig, SpatialEnvConfig
-from snake_gym.tasks.task import BoolArray, NewEpisodes, Record, Start, Step, Task
+from snake_gym.tasks.task import BoolArray, NewEpisodes, Record, Scenery, Start, Step, Task
 
 ROBOT = "configs/robot/spatial/snake_robot_iii_climber.yaml"
 GAIT = {
@@ -70,6 +72,10 @@ class ClimbConfig(SpatialEnvConfig):
         return Ground(poles=(Pole((0.0, 0.0, half), self.pole_radius_m, half),))
 
     def make_task(self, spec: Any, n_worlds: int) -> Task:
+        start, needed = self.start_height_m, self.start_height_m + self.climb_m + spec.length_m
+        if self.pole_height_m < needed:
+            why = f"start_height_m {start:g}, climb_m {self.climb_m:g} and the robot"
+            raise ConfigError(f"env.pole_height_m is {self.pole_height_m:g}; expected at least {needed:g}, for {why}")
         return Climb(self, spec, n_worlds)
 
 
@@ -87,7 +93,7 @@ class Climb(Task):
     }
 
     def __init__(self, config: ClimbConfig, spec: SpatialSpec, n_worlds: int) -> None:
-        super().__init__(config.reward, n_worlds, radius_m=config.pole_radius_m)
+        super().__init__(config.reward, n_worlds, 0)
         self._climb, self._spec = config, spec
         self.phase: FloatArray = self.keep("start_phase", 0.0)
         """(W,) [rad] of the spiral at the start."""
@@ -131,3 +137,10 @@ class Climb(Task):
         record["is_success"][:] = (record["is_success"] | up) & ~record["fell"]
         terms = {"progress": climbed - lost, "target": up.astype(np.float64), **step.efforts()}
         return terms, fell | (state.centre_z > config.pole_height_m - 0.5 * self._spec.length_m)
+
+    def goal(self) -> Goal:
+        return Goal(np.zeros((self.rows.size, 2)), np.ones(self.rows.size, bool))
+
+    def scenery(self, world: int) -> Scenery:
+        pole = np.array([[0.0, 0.0, 1.0, 0.0, 0.0, self._climb.pole_radius_m]])
+        return Scenery(pole, np.zeros((1, 2)), f"up the pole, success at {self._climb.climb_m:g} m")

@@ -65,8 +65,8 @@ class SpatialView:
                 self._renderer = mujoco.Renderer(self._model, HEIGHT, WIDTH)
         except Exception as error:  # MuJoCo raises what its graphics library raises
             _FAILED.append(
-                f"MuJoCo cannot draw here ({type(error).__name__}: {error}); expected a screen, or render_mode "
-                "rgb_array with MUJOCO_GL=egl or MUJOCO_GL=osmesa (apt-get install libosmesa6) in the environment"
+                "MuJoCo cannot draw here; expected a screen, or MUJOCO_GL=egl or osmesa (apt-get install libosmesa6) "
+                f"in the environment with render_mode rgb_array ({type(error).__name__}: {error})"
             )
             raise ConfigError(_FAILED[0]) from error
 

@@ -140,12 +140,10 @@ class SpatialSpec(ChainSpec):
         actuator = self.actuator
         if actuator.kind != "position":
             raise ValueError(f"actuator.kind is {actuator.kind!r}; expected 'position' for a spatial robot")
-        if actuator.imperfections or actuator.delay_s > 0.0:
-            name = (*actuator.imperfections, "delay_s")[0]
+        planar = ("delay_s", "supply_voltage_v", "torque_constant_nm_a", "muscle")
+        changed = [name for name in planar if getattr(actuator, name) != getattr(ActuatorSpec(), name)]
+        for name in (*actuator.imperfections, *changed):
             raise ValueError(f"actuator.{name} is set, which spatial physics does not have; expected the default")
-        for name in ("supply_voltage_v", "torque_constant_nm_a", "muscle"):
-            if getattr(actuator, name) != getattr(ActuatorSpec(), name):
-                raise ValueError(f"actuator.{name} is set, which spatial physics does not have; expected the default")
         for name, inertia in (("link", self.link_inertia_kgm2), ("head", self.head_inertia_kgm2)):
             if inertia is not None and 2.0 * max(inertia) > sum(inertia):
                 raise ValueError(
@@ -153,14 +151,11 @@ class SpatialSpec(ChainSpec):
                     "most the sum of the others"
                 )
         check_actuator(actuator, lambda name: self.joints(f"actuator.{name}"), self.joints("joint_stop_rad"))
-        if self.joint_stop_rad < self.joint_limit_rad:
-            raise ValueError(
-                f"joint_limit_rad is {self.joint_limit_rad:g}; expected at most joint_stop_rad, {self.joint_stop_rad:g}"
-            )
+        limit, stop = self.joint_limit_rad, self.joint_stop_rad
+        if stop < limit:
+            raise ValueError(f"joint_limit_rad is {limit:g}; expected at most joint_stop_rad, {stop:g}")
         if self.wheels.pairs and self.head_joint != "yaw":
-            raise ValueError(
-                "wheels.pairs is set, but head_joint is 'pitch'; wheels are below yaw links: expected 'yaw'"
-            )
+            raise ValueError("head_joint is 'pitch'; expected 'yaw' with wheels.pairs, as wheels are below yaw links")
         _ = self.n_substeps
 
     @property
@@ -191,9 +186,7 @@ class SpatialSpec(ChainSpec):
     @property
     def rest_height_m(self) -> float:
         """Height of the stretched robot's axis above the ground that it lies on [m]."""
-        if self.wheels.pairs:
-            return self.wheels.drop_m + self.wheels.radius_m
-        return self.rest_radius_m
+        return self.wheels.drop_m + self.wheels.radius_m if self.wheels.pairs else self.rest_radius_m
 
     def axes_from_head(self) -> tuple[Axis, ...]:
         """Return the axis of each joint, from the head."""
@@ -221,8 +214,7 @@ class SpatialSpec(ChainSpec):
         """Return a link's moments of inertia about its centre of mass [kg m^2], axes of the joint's frame (x along)."""
         if self.link_inertia_kgm2 is not None:
             return self.link_inertia_kgm2
-        along, wide, high = self._solid(self.link_mass_kg, self.link_length_m)
-        return along, wide, high
+        return self._solid(self.link_mass_kg, self.link_length_m)
 
     def head_inertia(self) -> Triple:
         """Return the head's moments of inertia about its centre of mass [kg m^2], axes of the base frame (y along)."""

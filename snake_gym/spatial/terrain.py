@@ -72,10 +72,6 @@ class TerrainConfig(SpatialEnvConfig):
             )
         return spec
 
-    def course_reach_m(self, spec: SpatialSpec) -> float:
-        """Distance from the origin, along x and along y, that targets keep within [m]."""
-        return 0.5 * (self.size_m - spec.length_m)
-
     def at_difficulty(self, difficulty: float) -> Self:
         """Heights and depths have that share."""
         heights = {name: difficulty * getattr(self, name) for name in ("rough_m", "step_m", "gap_m")}
@@ -117,8 +113,7 @@ class Terrain(SpatialWaypoints):
         self._made: FloatArray = np.full((n_worlds, 5), np.nan)
         """(W, 5) kind, seed and heights of the ground that the physics has."""
         self.n_random += 2
-        self.columns = (*self.columns, "ground")
-        self._terrain, self.reach_m = config, config.course_reach_m(spec)
+        self._terrain, self.reach_m = config, 0.5 * (config.size_m - spec.length_m)
         self.kind: NDArray[np.int64] = self.keep("ground_kind", 0)
         """(W,) kind of ground, the place in ``KINDS``."""
         self.seed: NDArray[np.int64] = self.keep("ground_seed", 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -63,14 +63,14 @@ class SpatialActionConfig(ActionConfig):
         super().check()
         if self.kind == "gait" and self.controller.get("guided"):
             raise ValueError(
-                "action.controller.guided is true, but the policy's actions set pace and steering; expected false, or "
-                "action.kind residual"
+                "action.controller.guided is true, but actions set pace and steering; expected residual ones"
             )
 
 
 class SpatialEnvConfig(EnvConfig):
     """Settings that envs of spatial robots have in common."""
 
+    read_robot: ClassVar[Any] = staticmethod(load_spatial_robot)
     robot: str | dict[str, Any] = ROBOT
     """The path of a spatial robot's YAML file, or its settings."""
     action: SpatialActionConfig = field(default_factory=SpatialActionConfig)
@@ -95,15 +95,10 @@ class SpatialEnvConfig(EnvConfig):
 
     def load_robot(self) -> Any:
         """The spatial robot's specification, checked against the other settings."""
-        spec = load_spatial_robot(self.robot, "env.robot")
+        spec = super().load_robot()
         for name, limit in (("torque_limit", "torque_limit_nm"), ("speed_limit", "speed_limit_rad_s")):
             if name in self.randomisation.ranges and np.isinf(spec.joints(f"actuator.{limit}")).any():
                 raise ConfigError(f"env.randomisation.{name} is set, but actuator.{limit} of {spec.name} is inf")
-        try:
-            self.faults.check_robot(spec)
-            self.sensors.encoder_faults.check_joints(spec.n_joints)
-        except ValueError as error:
-            raise ConfigError(f"env.{error}") from None
         return spec
 
     def make_robot(self, spec: Any, n_worlds: int, task: Task) -> Robot:
@@ -149,7 +144,3 @@ class SpatialWaypoints(Waypoints):
     """Targets and progress of W spatial robots, which also see where up is, and the gait's mode."""
 
     columns = (*Waypoints.columns, "head_up", "head_height", "gait_mode")
-
-    def __init__(self, config: CourseConfig, n_worlds: int, reward: RewardConfig | None = None) -> None:
-        super().__init__(config, n_worlds, reward)
-        self.columns = (*self.columns, "head_up", "head_height", "gait_mode")

@@ -58,6 +58,8 @@ class EnvConfig(Settings, ABC):
     Its docstring is the env's page: what the task is, and what it adds to observations and rewards.
     """
 
+    read_robot: ClassVar[Any] = staticmethod(load_robot)
+    """Reader of ``robot``, for planar or spatial ones."""
     robot: str | dict[str, Any] = "resilient_servo"
     """A preset's name, the path of a robot's YAML file, or its settings."""
     action: ActionConfig = dataclasses.field(default_factory=ActionConfig)
@@ -88,13 +90,14 @@ class EnvConfig(Settings, ABC):
         """The same env for a policy alone: its observations have no privileged part."""
         return dataclasses.replace(self, observation=dataclasses.replace(self.observation, privileged=()))
 
-    def load_robot(self) -> RobotSpec:
+    def load_robot(self) -> Any:
         """The robot's specification, checked against the other settings."""
-        spec = load_robot(self.robot)
+        spec = self.read_robot(self.robot)
         group = "env"
         try:
             self.faults.check_robot(spec)
-            self.randomisation.check_robot(spec)
+            if not spec.in_space:
+                self.randomisation.check_robot(spec)
             group = "env.sensors"
             self.sensors.encoder_faults.check_joints(spec.n_joints)
         except ValueError as error:

@@ -141,7 +141,7 @@ class Waypoints(Task):
         self._fixed = {"paper": PAPER_TARGETS, "list": config.targets}.get(config.kind)
         n_targets = config.n_targets if self._fixed is None else len(self._fixed)
         super().__init__(reward or RewardConfig(), n_worlds, n_targets, config.radius_m, config.tracked_point)
-        self.columns = NEXT_TARGETS[: config.lookahead]
+        self.columns = tuple(name for name in self.columns if name not in NEXT_TARGETS[config.lookahead :])
         self.n_random = 2 * n_targets if self._fixed is None else 0
         self._lookahead = config.lookahead
         self._n_success = min(config.success_targets, n_targets) if self._fixed is None else n_targets

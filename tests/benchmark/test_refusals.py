@@ -24,6 +24,7 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
         (["--set", "references=[pp0]"], r"references is 'pp0'; expected one of cc"),
         (["--set", "policies={a: runs/none}"], r"runs/none does not exist.* snake-gym train"),
         (["--robot", "resilient"], r"no tuned parameters for robot resilient .*tune --controller cc --robot resilient"),
+        (["--set", "env_id=SnakeGym/SpatialWaypoints-v0", "robot={chain: spatial}"], r"tune is for planar robots"),
         (["--controllers", "cc,cc"], r"two policies are called 'cc'"),
         (["--policy", "a=x", "--policy", "a=y"], r"two policies are called 'a'"),
         (["--policy", "=x"], r"expected NAME=PATH"),

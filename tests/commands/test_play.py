@@ -143,7 +143,7 @@ def test_dragging_moves_the_target_and_the_picture_of_it(play: Any) -> None:
 
 
 def test_arrows_drive_and_g_changes_the_gait_without_a_jump(play: Any) -> None:
-    player = play()
+    player = play(settings={"action": {"kind": "residual", "controller": {"tuned": "cpg"}}})
     target, core = player.core.goal.target_xy_w.copy(), player.core
     player.press(*["right"] * 8, "g")
     np.testing.assert_array_equal(core.goal.target_xy_w, target)
@@ -156,6 +156,7 @@ def test_arrows_drive_and_g_changes_the_gait_without_a_jump(play: Any) -> None:
     assert np.abs(steps).max() <= 2.0 * np.pi * player.session.dt_s and np.abs(steps).max() > 0.05
     assert float(core.robot.state.link_angle[0].mean()) < angle - 0.5  # turned to the right
     assert core.decoder_state["gait"][0] == 1 and core.decoder.controller.names[1] in " ".join(player.session.text())
+    assert core.decoder.controller.names[0] == "own"  # the env's
     player.press(*["down"] * 10)
     player.wait(90)
     assert np.ptp(angles_over(player, 30), axis=0).max() < 0.05  # pace 0: the wave stands
@@ -202,15 +203,17 @@ def test_reset_begins_the_next_episode(play: Any) -> None:
     assert (player.core.task.targets_xy != first).any() and player.core.episode[0] == 1
 
 
-def test_the_modes_of_a_spatial_robot_are_driven(play: Any) -> None:
+def test_a_spatial_robot_climbs_by_the_gait_of_its_env_and_falls_by_another(play: Any) -> None:
     pytest.importorskip("mujoco")
-    robot = "configs/robot/spatial/snake_robot_iii_short.yaml"
-    player = play("SnakeGym/SpatialWaypoints-v0", {"robot": robot, "faults": {"n_max": 0}})
-    winding = angles_over(player, 150)
-    assert np.ptp(winding[60:], axis=0).max() > 0.8 and "gait SWL" in " ".join(player.session.text())
-    player.press("g")  # rolling: a slight arc that turns about the robot's axis
+    player = play("SnakeGym/Climb-v0")
+    climbing = angles_over(player, 150)
+    text = " ".join(player.session.text())
+    assert np.ptp(climbing, axis=0).max() > 0.8 and "gait SRL" in text and "success at 2 m" in text
+    assert "ENDED" not in text and player.core.task.record["progress_m"][0] > 0.2
+    player.press("g")  # creeping: it lets go
     player.wait(90)
-    assert player.core.decoder.controller.names[1] in " ".join(player.session.text())
+    text = " ".join(player.session.text())
+    assert f"gait {player.core.decoder.controller.names[1]}" in text and "ENDED: fell," in text
 
 
 @pytest.mark.parametrize("name", ["ObstacleField", "PathFollow", "Velocity", "Escape"])

@@ -367,9 +367,9 @@ function legend() {
     dot.style.background = colour; item.append(dot, text); byId("legend").append(item);
   };
   kinds.forEach(k => add(data.faults[k].colour, data.faults[k].name + " joint"));
-  if (data.scenes.some(s => s.policies.some(p => p.around && p.around.bars_mm.length + p.around.polygons_mm.length))) {
-    add(colours.rock, "obstacle"); add(colours.beam, "beam of the scanner"); add(colours.force, "contact force");
-  }
+  const seen = data.scenes.flatMap(s => s.policies.flatMap(p => p.around ? [p.around] : []));
+  if (seen.some(a => a.bars_mm.length + a.polygons_mm.length)) add(colours.rock, "obstacle");
+  if (seen.some(a => a.beam_mrad.length)) { add(colours.beam, "beam of the scanner"); add(colours.force, "contact force"); }
   if (data.scenes.some(s => s.policies.some(p => p.time_ms.some(t => beyond(p, sampleAt(p, t)).includes(true)))))
     add(colours.beyond, "joint beyond its limits");
   add(colours.goal, "current target, and line of sight in 3-D"); add(colours.reached, "target reached");

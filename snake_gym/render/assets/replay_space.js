@@ -187,7 +187,7 @@ function buildSurroundings(space, policy, n) {
     made.rotation.x = Math.PI / 2;
     made.position.set(x, y, high / 2);
   };
-  for (const bar of around.bars_mm) {
+  for (const bar of policy.body ? [] : around.bars_mm) {  // the ground of a body has its poles
     const [x0, y0, x1, y1, r] = bar.map(v => v / 1000), d = Math.hypot(x1 - x0, y1 - y0), thick = Math.max(r, 0.04 * width);
     post(x0, y0, thick);
     if (d === 0) continue;
