@@ -44,6 +44,8 @@ class Case(NamedTuple):
     precision: Precision = "float64"
     bend_rad: float = 0.0
     """Bend to all joints of two of three worlds, which curl up."""
+    holds: bool = False
+    """The commands stay as they are in the first step."""
 
 
 def limited(n_links: int) -> Case:
@@ -101,6 +103,8 @@ CASES = {
 _pegs = CASES["stiff, position"]
 _loose = replace(_pegs.spec, actuator=replace(_pegs.spec.actuator, backlash_rad=0.03))
 CASES["thrown among pegs, backlash"] = Case(_loose, (HEALTHY,), 20, True, 3.0)
+_servo = replace(RESILIENT_SERVO.actuator, backlash_rad=0.03)
+CASES["held, float32"] = Case(replace(RESILIENT_SERVO, actuator=_servo), n_steps=40, precision="float32", holds=True)
 WET = FrictionSpec(0.3, 2.0, backward=1.5)
 for _name, _case in {
     **{name: CASES[name] for name in ("2 links", "33 links", "resilient_servo", "curling")},
@@ -145,7 +149,9 @@ def play(case: Case, rows: NDArray[np.int64], n_threads: int = 1, moving: Any = 
     if spec.actuator.kind == "muscle":
         robot.state.pressure_command[:] = rng.normal(0.0, 3e4, (WORLDS, spec.n_joints, 2))[rows]
     touches = np.zeros(len(rows))
-    for reference in rng.uniform(-0.6, 0.6, (case.n_steps, *joints)):
+    references = rng.uniform(-0.6, 0.6, (case.n_steps, *joints))
+    references[:] = references[:1] if case.holds else references
+    for reference in references:
         robot.step((reference + case.bend_rad * (np.arange(WORLDS) % 3)[:, None])[rows], mask=moving)
         touches += robot.state.n_contacts
     if case.among and case.n_steps and moving is None and len(rows) > 1:

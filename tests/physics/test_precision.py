@@ -42,19 +42,6 @@ def test_a_robot_goes_the_same_way_as_in_float64_near_and_far_from_the_origin(ch
         assert single_work == pytest.approx(work, rel=1e-3)
 
 
-def test_servos_with_backlash_hold_a_shape_as_in_float64() -> None:
-    spec = replace(RESILIENT_SERVO, actuator=replace(RESILIENT_SERVO.actuator, backlash_rad=0.03))
-    shapes = np.random.default_rng(0).uniform(-1.0, 1.0, (16, spec.n_joints))
-    held = []
-    for precision in ("float64", "float32"):
-        robot = SimulatedRobot(spec, len(shapes), 1, precision=precision)
-        for _ in range(40):
-            robot.step(shapes)
-        assert robot.state.stood_still.sum() == 0.0
-        held.append(robot.state.centre_xy)
-    np.testing.assert_allclose(*held, atol=1e-4)
-
-
 def test_muscles_move_the_same_way_as_in_float64() -> None:
     spec = replace(MUSCLE, friction=FrictionSpec(0.2, 2.0))
     phase = 8.0 * spec.control_dt_s * np.arange(100)
