@@ -1,8 +1,9 @@
 """PPO of Stable-Baselines3 with a faster update, mirrored data and gradients clipped apart for actor and critic.
 
-With ``overlap`` the update by one rollout runs while the next one is collected, on another core, with the policy before
-that update: data are one update older than in plain PPO, and their log-probabilities are those of the policy that
-acted. Which weights act is settled between rollouts, so that a run gives the same numbers at any speed of the two.
+With ``overlap`` the update by one rollout runs on another core while the next one is collected, with the policy before
+that update. Ratios count from the policy that an update begins with: counted from the one that acted, the update
+between would use up their range (Hilton et al., arXiv:2110.00641). Which weights act is settled between rollouts, so
+that a run gives the same numbers at any speed of the two.
 
 What an update computes is that of Schulman et al., "Proximal Policy Optimization Algorithms" (arXiv:1707.06347), eq. 7
 and 9, in the form of SB3's ``PPO.train``, to rounding: the gradients of the loss by the networks' outputs are written
@@ -154,6 +155,8 @@ class PPO(stable_baselines3.PPO):
         """Change the learner's weights; return what each epoch found."""
         found: list[list[Terms]] = []
         n_rows = len(update.table)
+        if self.overlap:
+            self._rebase(update.table)
         for _ in range(self.n_epochs):
             found.append([])
             order = np.random.permutation(n_rows)  # noqa: NPY002  # as SB3 draws it
@@ -171,6 +174,15 @@ class PPO(stable_baselines3.PPO):
                 self.learner.optimizer.step()
             self._n_updates += 1
         return found
+
+    def _rebase(self, table: torch.Tensor) -> None:
+        """Replace the log-probabilities in the table by those of the learner."""
+        policy: Any = self.learner
+        n_actor, n_critic = (f.features_dim for f in (policy.pi_features_extractor, policy.vf_features_extractor))
+        with torch.no_grad():
+            mean = policy.action_net(policy.mlp_extractor.policy_net(table[:, :n_actor]))
+            chosen = torch.distributions.Normal(mean, policy.log_std.exp())
+            table[:, -4] = chosen.log_prob(table[:, n_critic:-4]).sum(1)
 
     def _mirror(self, rows: torch.Tensor) -> None:
         """Mirror observations and actions in ``rows`` of the table."""

@@ -96,7 +96,15 @@ def test_sb3_saves_and_loads_a_model_while_an_update_runs(tmp_path: Path) -> Non
     model.learn(128, callback=lambda *_: model.save(tmp_path / "model.zip") is None)
     learned = make_learner(PPO).learn(64).policy.state_dict()  # by the first rollout alone
     loaded = PPO.load(tmp_path / "model.zip").learner.state_dict()
-    assert all(torch.equal(loaded[name], values) for name, values in learned.items())
+    assert all(torch.allclose(loaded[name], values, atol=1e-6) for name, values in learned.items())
+
+
+def test_ratios_begin_at_1_though_the_policy_before_has_acted(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, found = make_learner(PPO, overlap=True, n_epochs=1, batch_size=64), []
+    update = PPO.backward
+    monkeypatch.setattr(PPO, "backward", lambda *given: found.append(update(*given)) or found[-1])
+    model.learn(256)
+    assert len(found) == 4 and max(abs(float(terms.kl)) for terms in found) < 1e-6
 
 
 # --- mirrored data ---------------------------------------------------------------------------------------------------

@@ -87,25 +87,6 @@ def test_seeds_and_their_workers_killed_end_with_the_weights_of_undisturbed_runs
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_all_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    config = write_small(tmp_path / "small.yaml", total_steps=10_000_000, **OFTEN)
-    group = tmp_path / "runs"
-    arguments = ["--config", str(config), "--seeds", "2", "--jobs", "2", "--run-dir", str(group)]
-    process = start(*arguments)
-    wait_for(lambda: all(checkpoints(group / name) for name in ("seed_0", "seed_1")), process)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    out, errors = process.communicate()
-    assert process.returncode == 130, errors
-    assert "stopped; the same command goes on" in errors
-    assert out.count("stopped") == 2
-    steps = [int(checkpoints(group / name)[0].name[5:]) for name in ("seed_0", "seed_1")]
-    again = start(*arguments, "--set", f"total_steps={max(steps) + 512}")
-    _, errors = again.communicate()
-    assert again.returncode == 0, errors
-    assert [RunFolder(group / name).launches()[1]["from_step"] for name in ("seed_0", "seed_1")] == steps
-
-
-@pytest.mark.slow
 def test_a_seed_that_fails_is_told_and_the_others_end(tmp_path: Path) -> None:
     config = write_small(tmp_path / "small.yaml", total_steps=512)
     group = tmp_path / "runs"
