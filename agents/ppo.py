@@ -181,7 +181,7 @@ class PPO(stable_baselines3.PPO):
         n_actor, n_critic = (f.features_dim for f in (policy.pi_features_extractor, policy.vf_features_extractor))
         with torch.no_grad():
             mean = policy.action_net(policy.mlp_extractor.policy_net(table[:, :n_actor]))
-            chosen = torch.distributions.Normal(mean, policy.log_std.exp())
+            chosen: Any = torch.distributions.Normal(mean, policy.log_std.exp())
             table[:, -4] = chosen.log_prob(table[:, n_critic:-4]).sum(1)
 
     def _mirror(self, rows: torch.Tensor) -> None:
