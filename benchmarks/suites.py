@@ -277,8 +277,8 @@ def page() -> str:
         "<!-- made by: python benchmarks/suites.py -->",
         "What do random, classical and learned policies score in each env? The suites of `configs/benchmark` answer "
         "that: random joint references, the tuned controllers, `mpc` ([a "
-        "planner](comparing.md#opponents-that-plan), not tuned), the suite's own rows (`revealed`), and learned "
-        "policies (recipes: benchmarks/learned_rows.yaml). Means over scenarios and training seeds, with 95 % "
+        "planner](comparing.md#opponents-that-plan), with its defaults), the suite's own rows (`revealed`), and "
+        "learned policies (recipes: benchmarks/learned_rows.yaml). Means over scenarios and training seeds, with 95 % "
         "intervals over both. *Of oracle_now* is the score over that of a planner that knows what has failed, not "
         "what will; its mean and number of scenarios stand in the heading. [Speed after / "
         "before](comparing.md#recovery) is about the onsets of faults. Leads are "

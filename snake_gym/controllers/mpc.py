@@ -37,7 +37,7 @@ _WEAK_STRENGTH = 0.3
 """Share of its torque that the model gives a weak joint."""
 
 
-class MpcConfig(GaitConfig):
+class MpcConfig(GaitConfig, PlanConfig):
     """Settings of model-predictive control; the gait is the plan that it begins with."""
 
     amplitude_rad: Swing = searched(0.52, 0.05, 1.2, limit=lambda spec: spec.joint_limit_rad)
@@ -45,8 +45,6 @@ class MpcConfig(GaitConfig):
     phase_shift_rad: Angle = 0.44
     tracked_point: TrackedPoint = "centre"
     """Point of the robot that goes to the target."""
-    plan: PlanConfig = field(default_factory=PlanConfig)
-    """Settings of the search for a plan."""
     substeps: Annotated[int, Field(ge=1, le=10_000)] = 10
     """Most physics steps of the model in a control step."""
     links_touch: bool = False
@@ -65,7 +63,7 @@ class Mpc(Gait):
 
     def __init__(self, config: MpcConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
-        self.planner = Planner(config.plan, spec)
+        self.planner = Planner(config, spec, self.parameter)
         self.detector = FaultDetector(config.detector, spec)
         n_substeps = min(spec.n_substeps, config.substeps)
         dt_s = spec.control_dt_s / n_substeps if n_substeps < spec.n_substeps else spec.sim_dt_s
@@ -139,7 +137,7 @@ class Mpc(Gait):
             left = target - now
             before, distance = distance, np.hypot(left[:, 0], left[:, 1])
             folded |= model.state.overlap_now_m > _FOLDED_M
-            reached = (distance <= self.config.plan.radius_m) & ~folded
+            reached = (distance <= self.config.radius_m) & ~folded
             worth.add(np.where(folded, 0.0, before - distance), reached, next_is_hidden=True)
         return worth.total(model.state.link_angle.mean(axis=1), left)
 

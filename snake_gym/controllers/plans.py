@@ -28,7 +28,7 @@ from pydantic import Field
 
 from snake_gym.config import Settings
 from snake_gym.config.settings import Angle, NonNegative, Positive
-from snake_gym.controllers.base import ControllerState, wrap_phase
+from snake_gym.controllers.base import ControllerState, PerWorld, per_world_parameters, searched, wrap_phase
 from snake_gym.controllers.noise import draw_normal
 from snake_gym.controllers.serpenoid import fastest_followed
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -49,23 +49,23 @@ class PlanConfig(Settings):
     """Number of plans that are compared in each control step."""
     horizon_s: Annotated[float, Field(gt=0.0, le=60.0)] = 2.0
     """Time that a plan looks ahead [s]."""
-    temperature_m: Positive = 0.02
+    temperature_m: Positive = searched(0.02, 0.005, 0.1, log=True)
     """Difference in worth at which the weight of a plan falls to 1/e."""
-    amplitude_spread_rad: Angle = 0.12
+    amplitude_spread_rad: Angle = searched(0.12, 0.04, 0.4, log=True)
     """Standard deviation of the plans' amplitudes, joint by joint and of all joints together."""
-    phase_spread_rad: Angle = 0.25
+    phase_spread_rad: Angle = searched(0.25, 0.08, 0.8, log=True)
     """Standard deviation of the joints' phases."""
     shift_spread_rad: Angle = 0.1
     """Standard deviation of the phase shift between neighbours, all alike."""
-    frequency_spread_rad_s: NonNegative = 0.4
+    frequency_spread_rad_s: NonNegative = searched(0.4, 0.1, 1.6, log=True)
     """Standard deviation of the frequency."""
-    offset_spread_rad: Angle = 0.12
+    offset_spread_rad: Angle = searched(0.12, 0.04, 0.4, log=True)
     """Standard deviation of the offsets, joint by joint."""
-    turn_spread_rad: Angle = 0.25
+    turn_spread_rad: Angle = searched(0.25, 0.08, 0.8, log=True)
     """Standard deviation of the offset that all joints have together, which turns the robot."""
     reversed_share: Annotated[float, Field(ge=0.0, le=0.5)] = 0.15
     """Share of the plans that run the wave the other way."""
-    heading_m: NonNegative = 0.3
+    heading_m: NonNegative = searched(0.3, 0.1, 1.0, log=True)
     """Worth of being turned to the target, rather than away from it, at the end."""
     radius_m: NonNegative = 0.1
     """Distance [m] at which the target counts as reached."""
@@ -92,8 +92,9 @@ class Planner:
     State, with the names ``plan_*``: the present plan. Beside it are ``phase`` (W,) and the streams of ``noise``.
     """
 
-    def __init__(self, config: PlanConfig, spec: RobotSpec) -> None:
+    def __init__(self, config: PlanConfig, spec: RobotSpec, parameter: PerWorld | None = None) -> None:
         self.config = config
+        self.parameter = per_world_parameters(config, None) if parameter is None else parameter
         self.n_steps = max(2, round(config.horizon_s / spec.control_dt_s))
         self._dt_s, self._limit, self._n_joints = spec.control_dt_s, spec.joint_limit_rad, spec.n_joints
         self._fastest = fastest_followed(spec)
@@ -119,21 +120,21 @@ class Planner:
 
     def draw(self, state: ControllerState) -> Plans:
         """Return K plans of each world: the present one first, those that turn the gait round last."""
-        config, k, j = self.config, self.config.samples, self._n_joints
+        of = {name: np.reshape(values, (-1, 1, 1)) for name, values in self.parameter.items()}
+        n_worlds, k, j = len(state["phase"]), self.config.samples, self._n_joints
         now = Plans(*(state[f"plan_{name}"][:, None] for name in Plans._fields))
-        n_worlds = len(state["phase"])
         sizes = (j, j, 2 * j, 2, 3)
         noise = draw_normal(state, k * sum(sizes)).reshape(n_worlds, k, -1)
         noise[:, 0] = 0.0
         joint, phase, offset, turn, three = np.split(noise, np.cumsum(sizes)[:-1], axis=2)
         shape = np.where(np.arange(k) % 2 == 0, 1.0, 0.0)[:, None]  # every other plan turns and hurries only
-        amplitude = now.amplitude + config.amplitude_spread_rad * shape * (joint + three[..., :1])
+        amplitude = now.amplitude + of["amplitude_spread_rad"] * shape * (joint + three[..., :1])
         phase = now.phase + shape * (
-            config.phase_spread_rad * phase + config.shift_spread_rad * three[..., 1:2] * np.arange(j)
+            of["phase_spread_rad"] * phase + of["shift_spread_rad"] * three[..., 1:2] * np.arange(j)
         )
-        offset = now.offset + config.offset_spread_rad * offset.reshape(n_worlds, k, 2, j)
-        offset += config.turn_spread_rad * turn[..., None]
-        frequency = now.frequency + config.frequency_spread_rad_s * three[..., 2]
+        offset = now.offset + of["offset_spread_rad"][..., None] * offset.reshape(n_worlds, k, 2, j)
+        offset += (of["turn_spread_rad"] * turn)[..., None]
+        frequency = now.frequency + of["frequency_spread_rad_s"][..., 0] * three[..., 2]
         if self._n_reversed:
             last = slice(k - self._n_reversed, k)
             amplitude[:, last], phase[:, last], frequency[:, last] = now.amplitude, now.phase, -now.frequency
@@ -162,7 +163,7 @@ class Planner:
         n_main = self.config.samples - self._n_reversed
         main = worth[:, :n_main]
         top = main.max(axis=1)
-        weight = np.exp((main - top[:, None]) / self.config.temperature_m)
+        weight = np.exp((main - top[:, None]) / np.reshape(self.parameter["temperature_m"], (-1, 1)))
         weight /= weight.sum(axis=1, keepdims=True)
         rows = np.arange(len(worth))
         best = n_main + worth[:, n_main:].argmax(axis=1) if self._n_reversed else rows * 0
@@ -194,6 +195,7 @@ class Worth:
         self.gain = np.zeros(plans.frequency.size)
         self.done = np.zeros(plans.frequency.size, bool)
         self._shape = plans.frequency.shape
+        self._heading_m = np.broadcast_to(np.reshape(planner.parameter["heading_m"], (-1, 1)), self._shape).ravel()
 
     def add(self, made_m: FloatArray, reached: BoolArray, next_is_hidden: bool) -> None:
         """Count the way ``made_m`` (W * K,) of a step; ``reached``: copies whose target was reached in it."""
@@ -210,5 +212,5 @@ class Worth:
         """Return the worth (W, K), for mean link angles (W * K,) and ways to the targets (W * K, 2) at the end."""
         error = heading - np.arctan2(way_xy[:, 1], way_xy[:, 0]) + np.where(self._forward, 0.0, math.pi)
         near = np.minimum(1.0, np.hypot(way_xy[:, 0], way_xy[:, 1]) / _NEAR_M)
-        cost = 0.5 * self._config.heading_m * (1.0 - np.cos(error)) * near
-        return np.reshape(self.gain - np.where(self.done, 0.0, cost), self._shape)
+        cost = np.where(self.done, 0.0, 0.5 * self._heading_m * (1.0 - np.cos(error)) * near)
+        return np.reshape(self.gain - cost, self._shape)

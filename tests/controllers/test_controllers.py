@@ -12,6 +12,7 @@ import pytest
 
 from snake_gym.config import ConfigError, dump_yaml
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
+from snake_gym.controllers.base import search_ranges
 from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.spec import ActuatorSpec
 from snake_gym.spatial.spec import load_spatial_robot
@@ -68,11 +69,10 @@ def test_a_world_in_a_batch_equals_that_world_alone(settings: dict[str, Any]) ->
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_world_may_have_its_own_parameters(kind: str) -> None:
     plain = make_controller({"kind": kind}, SPEC)
-    numbers = {name: getattr(plain.config, name) for name in plain.parameter}
-    numbers = {name: value for name, value in numbers.items() if isinstance(value, float)}
+    numbers = {name: plain.parameter[name] for name in search_ranges(plain.config_type) if name in plain.parameter}
     per_world = {name: np.array([value, 0.9 * value]) for name, value in numbers.items()}
     population = make_controller({"kind": kind}, SPEC, per_world)
-    other = type(plain)(replace(plain.config, **{name: 0.9 * value for name, value in numbers.items()}), SPEC)
+    other = type(plain)(replace(plain.config, **{name: 0.9 * float(value) for name, value in numbers.items()}), SPEC)
     state, alone = population.initial_state(2), [plain.initial_state(1), other.initial_state(1)]
     for step in range(20):
         world = random_world(2, step)

@@ -68,7 +68,7 @@ def test_plans_are_judged_at_the_pace_at_which_the_clock_is_held() -> None:
         ("amplitude_spread_rad", "phase_spread_rad", "shift_spread_rad", "offset_spread_rad", "turn_spread_rad"), 0.0
     )
     plan = {"samples": 16, "temperature_m": 1e-9, "reversed_share": 0.0, "frequency_spread_rad_s": 0.5, **spreads}
-    controller, world, found = make_controller({"kind": "mpc", "plan": plan}, SPEC), random_world(2), {}
+    controller, world, found = make_controller({"kind": "mpc", **plan}, SPEC), random_world(2), {}
     for pace in (0.0, 1.0, -1.0):
         state = controller.initial_state(2) | {PACE: np.full(2, pace)}
         drawn = {name: values.copy() for name, values in state.items()}
@@ -98,7 +98,7 @@ def test_only_some_oracles_know_when_faults_come_and_end_and_the_controller_does
         for value in (0.6, 50.0):  # after the first step, which the two scenarios share; within the horizon or not
             here = scenarios(1, faults={"events": [{"joint": 4, "kind": "locked", name: value}]})
             settings = {"samples": 64}
-            entrant = classical(kind="mpc", plan=settings) if who == "mpc" else oracle_entrant(who, here, **settings)
+            entrant = classical(kind="mpc", **settings) if who == "mpc" else oracle_entrant(who, here, **settings)
             env = here.make_env(entrant)
             played = roll(entrant.make_policy(env), env, 0)
             next(played), next(played)
