@@ -32,15 +32,17 @@ HEALTHY = {
         {"robot": "configs/robot/sts3215_chain.yaml"},
         ("fault_aware",),
     ),
-    "robo_conda": ("configs/env/locked_joints.yaml", {"robot": "robo_conda"}, ("fault_aware",)),
+    "robo_conda": ("configs/env/locked_joints.yaml", {"robot": "robo_conda"}, ("cc",)),
 }
-"""Worlds of healthy robots: file of the env, other settings, and gaits."""
+"""Worlds of healthy robots: file of the env, other settings, and gaits (robo_conda has no tuned one)."""
 
 
 def make(file: str, settings: dict[str, Any], gait: str, n_worlds: int) -> SnakeCore:
     """Return the robots of an env with a tuned gait and the estimator, at the begin of an episode."""
     config = merge(load_yaml(file), settings)
-    own = {"tuned": gait} if "robot" in settings else {"file": f"{TUNED}/{gait}.yaml"}
+    own = {"file": f"{TUNED}/{gait}.yaml"}
+    if "robot" in settings:
+        own = {"kind" if settings["robot"] == "robo_conda" else "tuned": gait}
     action = {"kind": "residual", "controller": own, "estimator": {"on": True}}
     core = SnakeCore(build_env("SnakeGym/Waypoints-v0", merge(config, {"action": action})), n_worlds)
     core.reset(np.arange(FIRST_SEED, FIRST_SEED + n_worlds))
