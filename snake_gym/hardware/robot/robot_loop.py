@@ -211,6 +211,8 @@ class RobotLoop:
         """Begin an episode at the robot's present place. Return the first observation (D,). Raises BringUpError: the
         robot may not move, or no pose came in time."""
         self.state = self.decoder.initial_state(1)
+        rest = Measurement(self.reference, self.reference, np.zeros((1, 2)), np.zeros(1), np.ones(1, bool))
+        self.decoder.perceive(rest, self.decoder.initial_state(1))  # loads an estimator, for longer than servos wait
         self.body.start()
         # The robot may have been up for long without a reading.
         sample = self._wait_for_pose(self.body.run_until(self.body.clock.now()))
