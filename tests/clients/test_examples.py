@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from snake_gym import load_plugins
 from snake_gym.__main__ import main as snake_gym
+from snake_gym.envs import SnakeEnv
 from snake_gym.interface.policy_file import load_policy
+from snake_gym.interface.policy_writing import write_policy
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 ROOT = Path(__file__).parents[2]
@@ -70,3 +73,17 @@ def test_minari(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found["returns"]) == 4
     assert np.mean(found["losses"][-10:]) < 0.3 * np.mean(found["losses"][:3])
     check_policy(tmp_path / "cloned", "SnakeGym/Waypoints-v0")
+
+
+def test_a_student_imitates_a_teacher_that_is_told_more(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="extra train")
+    load_plugins(str(ROOT / "examples" / "teacher_student.py"))
+    columns = {"columns": ["standard", "told_fault", "told_angle"]}
+    env = SnakeEnv("Example/Told-v0", action={"kind": "gait"}, observation=columns)
+    write_policy(
+        tmp_path / "told", env, [(0.1 * np.random.default_rng(0).normal(size=(4, env.core.layout.size)), None)]
+    )
+    sizes = ["--steps", "9600", "--num-envs", "24", "--estimator"]
+    found = run("teacher_student", str(tmp_path / "told"), *sizes, "--out", str(tmp_path / "student"))
+    assert found["losses"][-1] < 0.5 * found["losses"][0]
+    check_policy(tmp_path / "student", "SnakeGym/Waypoints-v0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from typing import Any
 
@@ -40,33 +39,6 @@ VARIED: dict[str, Any] = {
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("n_actions", "arguments", "digest"),
-    [
-        (J, {"has_phase": True, "point": "centre"}, "e9b316d63bd6a3e7"),
-        (J, {"has_phase": False, "point": "head"}, "38058291d9cf7e95"),
-        (4, {"has_phase": True, "point": "head", "reveal_faults": True, "contact_limit_n": 50.0, "n_beams": 8,
-             "max_range_m": 2.0}, "a36e7da6c4781689"),
-    ],
-)  # fmt: skip
-def test_default_observations_are_those_from_before_there_was_a_choice(
-    n_actions: int, arguments: dict[str, Any], digest: str
-) -> None:
-    """Digests made by the version before ``observation`` existed."""
-    rng = np.random.default_rng(5)
-    measurement = Measurement(
-        rng.normal(size=(W, J)), rng.normal(size=(W, J)), rng.normal(size=(W, 2)), rng.normal(size=W),
-        rng.random(W) < 0.5, rng.normal(size=(W, 2)), rng.normal(size=(W, N, 2)) * 30, rng.random((W, 8)),
-        rng.random((W, J)) < 0.5,
-    )  # fmt: skip
-    goal = Goal(rng.normal(size=(W, 2)), np.ones(W, bool))
-    layout = ObservationLayout(RESILIENT_SERVO, n_actions, **arguments)
-    obs = Observer(layout, W).look(
-        measurement, goal, rng.normal(size=(W, J)), rng.normal(size=(W, n_actions)), rng.normal(size=W)
-    )
-    assert hashlib.sha256(obs.tobytes()).hexdigest()[:16] == digest
 
 
 def test_columns_stand_in_the_order_in_which_they_are_named() -> None:
