@@ -38,7 +38,7 @@ _WITHIN = 6.0
 _FORESIGHT = 3.0
 """Time to an impact, in steps, below which the past of a world no longer counts as smooth."""
 _RATE_OUT, _FASTEST_OUT = 20.0, 0.05
-"""Rate r [1/s] at which an overlap goes away, and the greatest speed [m/s] of it."""
+"""Rate r [1/s] at which an overlap goes away, and the greatest speed [m/s] of it; not where links cross as put."""
 _YIELDING = 1e-4
 """Speed by which touches yield to impulses, times the robot's mass: locked joints may leave p open."""
 _EXACT = (1e-6, 1e-5)
@@ -148,8 +148,7 @@ def note_self_overlap(s, n, t, pairs):  # type: ignore[no-untyped-def]
 @kernel
 def foresee_joints(s, n):  # type: ignore[no-untyped-def]
     """Set the velocities UX, UY that joints are foreseen to have, less that of the head's tip."""
-    world, zero = (n + 1) * RECORD, splat(s, 0.0)
-    ux, uy = zero, zero
+    world, ux, uy = (n + 1) * RECORD, splat(s, 0.0), splat(s, 0.0)
     store(s, world + UX, ux)
     store(s, world + UY, uy)
     for i in range(n, 0, -1):
@@ -172,11 +171,12 @@ def find_touches(s, n, dt, t, pairs):  # type: ignore[no-untyped-def]
     foresee_joints(s, n)
     h = load(s, world + H)
     look_for_touches(s, n, _WITHIN * max(load(s, world + CURL_STRIDE), dt * load(s, world + PACE)), t, pairs)
+    out = select(load(s, world + OVERLAP) < load(s, RECORD + RADIUS), _FASTEST_OUT, 0.0)  # 0: links cross
     for number in range(1, pairs[0, 0] + 1):
         c = number * TOUCH
         gap = load(t, c + GAP) - h * rate_of_gap(s, t, pairs, number)
         store(t, c + GAP, gap)
-        store(t, c + TARGET, select(gap > 0.0, -gap / h, min(-_RATE_OUT * gap, _FASTEST_OUT)))
+        store(t, c + TARGET, select(gap > 0.0, -gap / h, min(-_RATE_OUT * gap, out)))
 
 
 @kernel

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from snake_gym.physics.faults import FREE
 from snake_gym.robot.measurement import chain_angles
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FloatArray, FrictionSpec, RobotSpec
@@ -158,6 +159,16 @@ def test_a_robot_pressed_into_a_curl_keeps_spinning_on_smooth_ground() -> None:
         rates.append(float(robot.state.link_rate.mean()))
     assert abs(robot.state.overlap_now_m[0]) < 0.001 < abs(robot.joint_angle() - 1.0).max(), "it presses on itself"
     assert rates[-1] == pytest.approx(rates[15], rel=0.03) and abs(rates[-1]) > 0.1
+
+
+@pytest.mark.parametrize("bend", [0.7, 0.9])
+def test_links_that_are_put_across_each_other_gain_no_energy(bend: float) -> None:
+    """Their normals contradict each other, so that they must not be driven apart."""
+    robot = SimulatedRobot(replace(RESILIENT_SERVO, links_touch=True), 1, 1)
+    robot.set_shape(np.full((1, 9), bend), np.zeros(1), np.zeros((1, 2)))
+    robot.faults.kind[:], robot.faults.end_s[:] = FREE, np.inf
+    robot.step(np.zeros((1, 9)), n_substeps=100)
+    assert robot.state.self_overlap_m[0] > RADIUS and np.abs(robot.state.link_rate).max() < 1e-6
 
 
 def test_touching_makes_no_energy() -> None:
