@@ -188,7 +188,7 @@ def begin_circles(s, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def solve_links(s, n, first, touching, touches):  # type: ignore[no-untyped-def]
-    """Solve for rates and velocities under the present laws; links before ``first`` have not changed."""
+    """Solve for rates and velocities under the present laws; no touches: links before ``first`` have not changed."""
     eliminate_links(s, 1 if touches[1][0, 0] > 0 else first, n, touching, False)
     substitute_back(s, n)
     press_links(s, n, touching, *touches)
