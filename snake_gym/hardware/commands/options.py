@@ -162,9 +162,12 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def ending_by_signal() -> Iterator[None]:
+def ending_by_signal() -> Iterator[Callable[[], bool]]:
     """Let SIGTERM and SIGHUP end the block as Ctrl-C does: torque off, log whole. Only the first one counts: those that
-    follow must not cut the torque-off short."""
+    follow must not cut the torque-off short.
+
+    The function given says if a signal has come. Loops ask it, for Python drops exceptions raised in finalisers.
+    """
     ends = False
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -177,7 +180,7 @@ def ending_by_signal() -> Iterator[None]:
         with contextlib.suppress(ValueError):  # not the main thread
             for one in ENDING:
                 after.callback(signal.signal, one, signal.signal(one, end))
-        yield
+        yield lambda: ends
 
 
 @contextlib.contextmanager

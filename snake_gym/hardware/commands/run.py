@@ -7,6 +7,7 @@ import contextlib
 import shlex
 import sys
 import time
+from collections.abc import Callable
 from typing import cast
 
 from snake_gym.config import to_dict
@@ -74,7 +75,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
     with contextlib.ExitStack() as closing:
         writer = _writer(config, plan, log)
         closing.callback(writer.discard)  # unless it was closed
-        closing.enter_context(ending_by_signal())
+        ends = closing.enter_context(ending_by_signal())
         closing.enter_context(KeyWatch(stop))
         loop, connected = open_loop(plan.contract, config, course)
         closing.callback(connected.close)
@@ -93,7 +94,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
         print(f"{plan.name} on {loop.spec.name}, {config.connection.place}", flush=True)
         reason, code = INTERRUPTED, 130
         try:
-            reason, code = _steps(config, loop, plan.policy, stop, timing, writer, driver)
+            reason, code = _steps(config, loop, plan.policy, stop, timing, writer, driver, ends)
         except LetGo as left:
             reason, code = str(left), left.code
         except BringUpError as error:
@@ -121,7 +122,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
 
 def _steps(
     config: RunConfig, loop: RobotLoop, policy: Policy, stop: EmergencyStop, timing: Timing, writer: RecordWriter,
-    driver: Driver | None,
+    driver: Driver | None, ends: Callable[[], bool],
 ) -> tuple[str, int]:  # fmt: skip
     """Step until the run ends. Return the reason and the exit code."""
     observation, clock = loop.reset(), loop.body.clock
@@ -131,7 +132,7 @@ def _steps(
     timing.begin()
     begun_s = next_line_s = clock.now()
     carried = None
-    while True:
+    while not ends():
         if driver is not None:
             driver.steer()
         action, carried = policy.predict(observation, carried)
@@ -155,6 +156,7 @@ def _steps(
             return DONE, 0
         if now - begun_s > config.time_limit_s - 0.5 * loop.spec.control_dt_s:
             return OUT_OF_TIME, 0
+    return INTERRUPTED, 130
 
 
 def _writer(config: RunConfig, plan: Plan, log: str | None) -> RecordWriter:

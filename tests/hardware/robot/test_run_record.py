@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -113,3 +116,21 @@ def test_a_full_disk_does_not_stop_the_robot_and_is_said_at_once(
     said = capsys.readouterr()
     assert said.err.count("the log is not written any more: No space left") == 1
     assert "the time is over" in said.out
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_within_a_finaliser_which_python_ignores_ends_the_run(tmp_path: Path) -> None:
+    class Dropped:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    def predict(observation: Any, carried: Any) -> Any:
+        Dropped()
+        return plan.policy.predict(observation, carried)
+
+    config = build(RunConfig, {"policy": "cc", "time_limit_s": 5.0, "connection": {"latch": str(tmp_path / "latch")}})
+    plan = plan_run(config)
+    log = tmp_path / "run.jsonl"
+    assert drive(config, plan._replace(policy=cast(Any, SimpleNamespace(predict=predict))), str(log)) == 130
+    record = read_record(log)
+    assert record.end is not None and record.end["reason"] == "interrupted"
