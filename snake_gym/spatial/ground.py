@@ -53,7 +53,7 @@ FIELD_KINDS = ("grass", "rocks", "steps", "gaps")
 def make_ground(ground: GroundSpec) -> Ground:
     """Return the shapes of a ground."""
     if ground.kind in FIELD_KINDS:
-        side = _grid(ground)[0].shape[0]
+        side = field_grid(ground)[0].shape[0]
         reach = (side - 1) * ground.cell_m
         return Ground(field_heights(ground), (reach, reach))
     if ground.kind == "pole":
@@ -62,7 +62,7 @@ def make_ground(ground: GroundSpec) -> Ground:
     return Ground()
 
 
-def _grid(ground: GroundSpec) -> tuple[FloatArray, FloatArray]:
+def field_grid(ground: GroundSpec) -> tuple[FloatArray, FloatArray]:
     """Return x and y (n, n) [m] of a height field's grid."""
     n = max(round(ground.size_m / ground.cell_m), 4) + 1
     line = (np.arange(n) - 0.5 * (n - 1)) * ground.cell_m
@@ -72,7 +72,7 @@ def _grid(ground: GroundSpec) -> tuple[FloatArray, FloatArray]:
 
 def field_heights(ground: GroundSpec) -> FloatArray:
     """Return the heights (rows along y, columns along x) [m] of a height field, at least 0 but in gaps."""
-    x, y = _grid(ground)
+    x, y = field_grid(ground)
     grain, way = ground.grain_m, np.hypot(x, y) if ground.around else x
     if ground.kind == "grass":
         heights = ground.height_m * 0.5 * (_noise(x / grain, y / grain, ground.seed) + _noise(

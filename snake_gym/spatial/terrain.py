@@ -1,10 +1,13 @@
 """Task of spatial robots: make way on rough ground, over steps and gaps.
 
-Each episode draws a kind of ground and its random heights. The course is that of waypoints.
+Each episode draws a kind of ground, or with ``stretch_m`` the order of several, and random heights. The course is that
+of waypoints.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
@@ -18,7 +21,7 @@ from snake_gym.config.settings import NonNegative
 from snake_gym.interface.observations import Seen, register_column
 from snake_gym.robot.recorded_body import Ground
 from snake_gym.robot.spec import FloatArray
-from snake_gym.spatial.ground import GroundSpec, field_heights
+from snake_gym.spatial.ground import GroundSpec, field_grid, field_heights
 from snake_gym.spatial.spec import SpatialSpec
 from snake_gym.spatial.waypoints import SpatialEnvConfig, SpatialWaypoints
 from snake_gym.tasks.task import BoolArray, NewEpisodes, Start, Step, Task
@@ -31,6 +34,8 @@ HIGHEST = {"rough_m": 0.4, "step_m": 0.2, "gap_m": 0.4}
 SPAN_M = (-0.4, 0.8)
 """Lowest and highest ground that there may be [m]."""
 _SEEDS = 2.0**31
+_STRETCHES = 8
+"""Number of stretches from the start outwards; the last one has no end."""
 
 
 class TerrainConfig(SpatialEnvConfig):
@@ -43,6 +48,9 @@ class TerrainConfig(SpatialEnvConfig):
 
     kinds: Annotated[tuple[TerrainKind, ...], Field(min_length=1)] = ("grass", "rocks", "steps", "gaps")
     """Each episode draws one of these: flat, grass (smooth), rocks (blocks), steps, gaps (trenches)."""
+    stretch_m: NonNegative = 0.0
+    """Width of rings around the start with all ``kinds`` in turn, in an order that each episode draws; 0: one kind.
+    Steps come down again within 8 times ``grain_m``."""
     rough_m: Annotated[float, Field(ge=0.0, le=HIGHEST["rough_m"])] = 0.08
     """Highest grass or rock at difficulty 1."""
     step_m: Annotated[float, Field(ge=0.0, le=HIGHEST["step_m"])] = 0.06
@@ -92,12 +100,30 @@ class TerrainConfig(SpatialEnvConfig):
             around=True,
         )  # fmt: skip
 
+    def stretch_at(self, distance_m: FloatArray) -> NDArray[np.int64]:
+        """Numbers of the stretches at distances from the start [m]."""
+        if self.stretch_m == 0.0:
+            return np.zeros(distance_m.shape, np.int64)
+        beyond = np.maximum(distance_m - self.start_radius_m, 0.0) / self.stretch_m
+        return np.minimum(beyond.astype(np.int64), _STRETCHES - 1)
+
+    def heights(self, kinds: Sequence[TerrainKind], seed: int) -> FloatArray:
+        """Heights [m] of a field whose stretches are of these kinds."""
+        if self.stretch_m == 0.0:
+            return _heights(self.field(kinds[0], seed))
+        rings = [
+            replace(self.field(kind, seed + i), start_radius_m=self.start_radius_m + i * self.stretch_m)
+            for i, kind in enumerate(kinds)
+        ]
+        x, y = field_grid(rings[0])
+        return np.choose(self.stretch_at(np.hypot(x, y)), [_heights(ring) for ring in rings])
+
     def make_task(self, spec: Any, n_worlds: int) -> Task:
         return Terrain(self, spec, n_worlds)
 
 
 @register_column(
-    "ground", "1", "1 for the kind of ground that the episode is on, 0 for the others: " + ", ".join(KINDS), len(KINDS)
+    "ground", "1", "1 for the kind of ground under the tracked point, 0 for the others: " + ", ".join(KINDS), len(KINDS)
 )
 def ground(seen: Seen) -> FloatArray:
     return (seen.signals["ground"][:, None] == np.arange(len(KINDS))).astype(np.float64)
@@ -110,23 +136,27 @@ class Terrain(SpatialWaypoints):
 
     def __init__(self, config: TerrainConfig, spec: SpatialSpec, n_worlds: int) -> None:
         super().__init__(config.course, n_worlds, config.reward)
-        self._made: FloatArray = np.full((n_worlds, 5), np.nan)
-        """(W, 5) kind, seed and heights of the ground that the physics has."""
+        self._made: FloatArray = np.full((n_worlds, _STRETCHES + 4), np.nan)
+        """(W, S + 4) kinds, seed and heights of the ground that the physics has."""
         self.n_random += 2
+        self._stretch: NDArray[np.int64] = self.keep("stretch", 0)
         self._terrain, self.reach_m = config, 0.5 * (config.size_m - spec.length_m)
-        self.kind: NDArray[np.int64] = self.keep("ground_kind", 0)
-        """(W,) kind of ground, the place in ``KINDS``."""
+        self.kind: NDArray[np.int64] = self.keep("ground_kind", 0, _STRETCHES)
+        """(W, S) kinds of ground of the stretches, their places in ``KINDS``."""
         self.seed: NDArray[np.int64] = self.keep("ground_seed", 0)
         """(W,) seed of its heights."""
         self.heights: FloatArray = self.keep("ground_heights", 0.0, 3)
         """(W, 3) [m] of rough ground, steps and gaps."""
-        self.scenario |= {"ground_kind": self.kind, "ground_seed": self.seed}
+        kind = self.kind if config.stretch_m > 0.0 else self.kind[:, 0]
+        self.scenario |= {"ground_kind": kind, "ground_seed": self.seed}
 
     def begin(self, new: NewEpisodes) -> Start:
         """New grounds and courses."""
         terrain, rows = new.config, new.rows
-        drawn = np.floor(new.u[:, -2] * len(terrain.kinds)).astype(np.int64)
-        self.kind[rows] = np.array([KINDS.index(kind) for kind in terrain.kinds])[drawn]
+        kinds = [KINDS.index(kind) for kind in terrain.kinds]
+        orders = list(itertools.permutations(kinds, len(kinds) if terrain.stretch_m > 0.0 else 1))
+        table = np.array([list(itertools.islice(itertools.cycle(order), _STRETCHES)) for order in orders])
+        self.kind[rows] = table[np.floor(new.u[:, -2] * len(table)).astype(np.int64)]
         self.seed[rows] = (new.u[:, -1] * _SEEDS).astype(np.int64)
         self.heights[rows] = (terrain.rough_m, terrain.step_m, terrain.gap_m)
         self.restored()
@@ -134,18 +164,19 @@ class Terrain(SpatialWaypoints):
 
     def _lay(self, world: int) -> None:
         """Give the robots' physics the ground of a world."""
-        kind = KINDS[self.kind[world]]
         rough, step, gap = self.heights[world].tolist()
         config = replace(self._terrain, rough_m=rough, step_m=step, gap_m=gap)
         robot: Any = self.robot
-        robot.lay_heights(world, _heights(config.field(kind, int(self.seed[world]))))
+        kinds = [KINDS[kind] for kind in self.kind[world]]
+        robot.lay_heights(world, config.heights(kinds, int(self.seed[world])))
 
     def evaluate(self, step: Step) -> tuple[dict[str, FloatArray], BoolArray]:
         terms, complete = super().evaluate(step)
+        self._stretch[:] = self._terrain.stretch_at(np.hypot(*step.point_xy.T))
         return terms, complete | (step.live & (np.abs(step.state.centre_xy).max(axis=1) > 0.5 * self._terrain.size_m))
 
     def signals(self) -> dict[str, FloatArray]:
-        return {**super().signals(), "ground": self.kind.astype(np.float64)}
+        return {**super().signals(), "ground": self.kind[self.rows, self._stretch].astype(np.float64)}
 
     def restored(self) -> None:
         """Lay the grounds of worlds that have another one than the physics; a real robot lies on its own."""

@@ -95,6 +95,28 @@ def test_steps_and_gaps_lie_across_every_way_from_the_start(kind: str) -> None:
         assert np.abs(np.diff(met)).max() >= 0.9 * (config.step_m if kind == "steps" else config.gap_m)
 
 
+def test_stretches_of_all_kinds_follow_one_another_and_the_policy_sees_which_it_is_on() -> None:
+    kinds = ["gaps", "flat", "steps"]
+    env = make("SnakeGym/Terrain-v0", 6, kinds=kinds, stretch_m=2.0, start_radius_m=0.0, faults={})
+    env.reset(seed=4)
+    core, config = env.core, env.core.config
+    orders = [tuple(KINDS[kind] for kind in order[:3]) for order in core.task.kind]
+    assert len(set(orders)) > 2 and all(sorted(order) == sorted(kinds) for order in orders)
+    for world, order in enumerate(orders):
+        heights = config.heights([*order, *order, *order][:8], int(core.task.seed[world]))
+        middle = heights.shape[0] // 2
+        for i, kind in enumerate(order):
+            met = heights[middle, middle + 20 * i + 1 : middle + 20 * (i + 1) - 1]
+            assert {"gaps": met.min() < -0.1, "steps": met.max() > 0.1, "flat": not met.any()}[kind]
+    core.robot.state.physics[:, 1] += 2.5
+    obs = env.step(np.zeros((6, env.single_action_space.shape[0])))[0]
+    seen = obs[:, core.layout.fields["ground"].columns]
+    distance_m = np.hypot(*core.point_xy.T)
+    assert (distance_m > 0.5).all()
+    stands = [KINDS.index(order[int(r // 2.0)]) for order, r in zip(orders, distance_m, strict=True)]
+    assert (seen == np.eye(len(KINDS))[stands]).all()
+
+
 @pytest.mark.slow
 def test_courses_stay_on_the_field_and_episodes_end_beyond_it() -> None:
     field = {"kinds": ["flat"], "size_m": 7.0, "faults": {}}
