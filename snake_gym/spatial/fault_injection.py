@@ -37,7 +37,7 @@ from snake_gym.simulation.streams import RandomStreams
 
 HELD = 1e12
 """Armature of a locked joint [kg m^2]: 100 N m turn it by 0.2 microradians in a minute."""
-AHEAD = 128
+AHEAD = 512
 """Control steps that are worked out at once."""
 STEADY = [FAULT_KINDS[name].code for name in ("rough", "silent")]
 """Kinds of faults with an effect that stays what it is at the onset."""
@@ -157,7 +157,8 @@ class FaultInjection(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         elif busy.any():
             self._laws, self._place = self._joint_laws(self._slots, times[busy]), np.cumsum(busy) - 1
         self._busy, self._before, n_failed = busy.tolist(), both[-2:-1], self._failed.sum(axis=1).tolist()
-        self._infos = [{"n_failed_joints": n, "n_faults": self._n_faults} for n in n_failed]
+        infos = [{"n_failed_joints": n, "n_faults": self._n_faults} for n in range(self._joints.size + 1)]
+        self._infos = [infos[n] for n in n_failed]
         if self._encoders.config.any:
             noise = self._encoders.streams.normal(times.size * 2 * self._joints.size).reshape(times.size, -1)
             of_angle, of_rate, dead = encoder_errors(self._encoders.faults, times, noise)
