@@ -63,14 +63,17 @@ class Pilot:
         self.course.begin(measurement)
         self.observer.begin(measurement)
 
-    def step(self, measurement: Measurement) -> np.ndarray:
-        """Return the next references (J,) [rad]."""
+    def look(self, measurement: Measurement) -> None:
+        """Take what is measured, once a control step."""
         if self.measurement is None:
             self.begin(measurement)
         else:
             self.measurement = self.decoder.perceive(measurement, self.state)
             self.observer.advance(self.measurement)
             self.course.advance(self.measurement, self.action)
+
+    def step(self) -> np.ndarray:
+        """Return the next references (J,) [rad]."""
         goal, phase = self.course.goal(), self.decoder.phase(self.state)
         signals = self.decoder.signals(self.state)
         seen = self.observer.look(self.measurement, goal, self.reference, self.action, phase, signals)
@@ -143,19 +146,22 @@ class PolicyNode(LifecycleNode):
             self.send(self.angle)
 
     def tick(self) -> None:
-        now, spec = self.now_s(), self.pilot.spec
+        now, pilot = self.now_s(), self.pilot
         if now - self.joints_s > STALE_S:
             self.get_logger().warning("no joint states: nothing is sent", throttle_duration_sec=2.0)
-        elif now - self.pose_s > LOST_S:
+            return
+        is_lost, valid = now - self.pose_s > LOST_S, np.array([now - self.pose_s < STALE_S])
+        if not is_lost or pilot.measurement is not None:
+            seen = Measurement(self.angle[None], self.rate[None], self.pose[None, :2], self.pose[2:], valid)
+            pilot.look(pilot.spec.locate(seen))
+        if is_lost:
             self.get_logger().warning("no pose: the joints are held", throttle_duration_sec=2.0)
             self.hold()
-        elif self.pilot.course.complete or not len(self.pilot.course.targets_xy):
+        elif pilot.course.complete or not len(pilot.course.targets_xy):
             self.get_logger().info("no target is left: the joints are held", throttle_duration_sec=10.0)
             self.hold()
         else:
-            valid = np.array([now - self.pose_s < STALE_S])
-            seen = Measurement(self.angle[None], self.rate[None], self.pose[None, :2], self.pose[2:], valid)
-            self.send(self.pilot.step(spec.locate(seen)))
+            self.send(pilot.step())
 
     def send(self, reference: np.ndarray) -> None:
         positions = (self.signs * reference).tolist()

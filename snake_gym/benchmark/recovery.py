@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
-from snake_gym.benchmark.statistics import LEVEL, Interval, interval, number
+from snake_gym.benchmark.statistics import interval, number
 from snake_gym.robot.spec import FloatArray
 
 FIRST, LAST = "first_onset_s", "last_onset_s"
@@ -103,12 +102,6 @@ def recovery(plays: Mapping[str, FloatArray], resamples: int) -> dict[str, Any]:
     found["dip_ci95"] = interval(speeds, lambda means: 1.0 - means[1] / means[0], resamples)
     times = plays.get(RECOVERY, np.full_like(plays["after_m_s"], np.nan))
     times = times[:, ~np.isnan(times).any(axis=0)].ravel()
-    found["time_s"], found["time_s_ci95"] = median_interval(times) if times.size else (None, None)
-    return {**found, "recovered": number(np.isfinite(times).mean()) if times.size else None}
-
-
-def median_interval(values: FloatArray) -> tuple[float | None, Interval | list[float | None]]:
-    """Return the median of ``values`` (n,), and its interval by ranks; None where that is infinite."""
-    ranked = np.sort(values)
-    low = max(int(binom.ppf(0.5 - 0.5 * LEVEL, ranked.size, 0.5)) - 1, 0)
-    return number(np.median(ranked)), [number(ranked[low]), number(ranked[-1 - low])]
+    if not times.size:
+        return {**found, "time_s": None, "recovered": None}
+    return {**found, "time_s": number(np.median(times)), "recovered": number(np.isfinite(times).mean())}

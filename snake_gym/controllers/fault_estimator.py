@@ -85,5 +85,6 @@ class FaultEstimator:
         for part, prefix, known in ((self.slips, _SLIPS, "slip"), (self.offsets, _OFFSETS, "offset")):
             odds.append(np.where(state[prefix + known] != 0.0, np.inf, state[prefix + "gain"] - part.alarm))
         locked, loose, slipped, shifted = (0.5 + 0.5 * np.tanh(0.5 * each) for each in odds)
+        loose = loose * (1.0 - locked)  # a joint that is held does not follow either
         free = np.where(watched["kind"] == FREE, 1.0, np.where(watched["kind"] == WEAK, 0.0, 0.5))
         return {FAULT_PROBABILITY: np.stack([locked, loose * free, loose * (1.0 - free), slipped, shifted], axis=2)}

@@ -5,8 +5,9 @@ In a control step a nominal servo (``nominal_joint``) would turn by ``asked`` fr
     done = share (asked + offset reach),    reach = d asked / d reference,
 
 where the share is what loads leave of it, and the offset the shift of its reference; both by least squares that fade
-over ``MEMORY_S``. An offset is known from the gain ``alarm`` (``best_shift``) on until it is a third of that, while the
-joint makes a quarter of the asked motion: one that is locked has none.
+over ``MEMORY_S``. An offset is known from the gain ``alarm`` (``best_shift``) on, while the joint makes a quarter of
+the asked motion: one that is locked has none. It is forgotten at a third of that gain, where one of ``LEAST_RAD`` would
+show: at rest none does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from snake_gym.controllers.base import ControllerState
 from snake_gym.controllers.nominal_joint import NominalJoints
-from snake_gym.controllers.slip_estimator import LARGEST_RAD, MEMORY_S, best_shift
+from snake_gym.controllers.slip_estimator import LARGEST_RAD, LEAST_RAD, MEMORY_S, best_shift
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import RobotSpec
 
@@ -77,4 +78,5 @@ class OffsetEstimator:
         best, gain = best_shift(own * np.clip(slope / share, -LARGEST_RAD, LARGEST_RAD), own)
         state["gain"][:] = np.where(follows, gain, 0.0)
         enough = np.where(state["offset"] == 0.0, self.alarm, self.alarm / 3.0)
-        state["offset"][:] = np.where(state["gain"] > enough, best, 0.0)
+        shows = 0.5 * own * LEAST_RAD**2 > self.alarm / 3.0
+        state["offset"][:] = np.where(state["gain"] > enough, best, np.where(shows, 0.0, state["offset"]))

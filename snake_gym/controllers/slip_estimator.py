@@ -11,10 +11,11 @@ pushes count little, the log likelihood of parameters is, up to terms of second 
     score s - s information s / 2,   information = sum w G^T G / v,   score = -sum w G^T e / v,
     w = (nu + 3) / (nu + sum e^2 / v),
 
-both fading over ``MEMORY_S``; v are the mean squares of the misses. The gain of a joint is the rise of the likelihood
-from a slip of at most ``NEGLIGIBLE_RAD``, as of a badly calibrated joint, to its best slip. The best gain that passes
-``alarm`` makes a slip known, and it is undone; known slips then follow the score. A lower gain will do where the new
-slip takes the place of another. A slip that comes down to half of ``LEAST_RAD`` is forgotten.
+both fading over ``MEMORY_S``; v are the mean squares of the misses. At rest, where readings change by their noise, and
+without a pose nothing counts and nothing fades. The gain of a joint is the rise of the likelihood from a slip of at
+most ``NEGLIGIBLE_RAD``, as of a badly calibrated joint, to its best slip. The best gain that passes ``alarm`` makes a
+slip known, and it is undone; known slips then follow the score. A lower gain will do where the new slip takes the place
+of another. A slip that comes down to half of ``LEAST_RAD`` is forgotten.
 
 Friction along the links, and how late the poses are, are followed too. Obstacles, slopes and links that touch are not
 in the model: while links touch, and ``_FIRST`` measurements longer, nothing counts. It looks one step ahead: the less
@@ -50,6 +51,8 @@ _VELOCITY_SHARE, _LONG_S, _EARLIEST_S, _LATEST_S = 0.3, 20.0, -0.1, 0.25
 """Share of a miss that is an error of velocity; memory of lateness and mean squares; range of the poses' lateness."""
 _SPREAD, _SPREAD_FLOOR = np.array([0.2, 0.2, 0.1]), np.array([7e-3, 7e-3, 3e-3])
 """First guess and floor of the misses: along and across the body [link lengths], angle of the head [rad]."""
+_REST_RAD = 0.04
+"""Root mean square of the joints' motion in a control step below which a robot is at rest."""
 _FIRST, _PAUSE = 10.0, 5.0
 """Measurements before the first evidence, for which the first guess counts, and from one new slip to the next."""
 _SLOW, _STIFF, _MOST_SUBSTEPS = 0.1, 10.0, 20
@@ -109,6 +112,7 @@ class SlipEstimator:
         begins = state["n_seen"] == 0.0
         for name, values in (("angle", angle), ("pose", seen)):
             state[name][begins] = values[begins]
+        moves = np.square(angle - state["angle"]).mean(axis=1) > _REST_RAD**2
         pose, head_velocity, mean, clear = self._predict(state, angle)
         miss = seen[:, None] + state["late_s"][:, None, None] * head_velocity - pose
         miss[..., 2] = np.remainder(miss[..., 2] + math.pi, 2.0 * math.pi) - math.pi
@@ -122,7 +126,9 @@ class SlipEstimator:
         self._time_poses(state, miss[:, 0], head_velocity[:, 0], counts * (state["n_seen"] > 2.0))
         cos, sin, (x, y, turn) = np.cos(mean)[:, None], np.sin(mean)[:, None], np.moveaxis(miss, 2, 0)
         miss = np.stack([cos * x + sin * y, cos * y - sin * x, turn], axis=2)
-        self._gather(state, miss[:, 0], (miss[:, 1:] - miss[:, :1]) / STEP_RAD, counts * (state["n_seen"] > _FIRST))
+        self._gather(
+            state, miss[:, 0], (miss[:, 1:] - miss[:, :1]) / STEP_RAD, counts * moves * (state["n_seen"] > _FIRST)
+        )
         self._judge(state)
 
     def correct(self, state: ControllerState, measurement: Measurement) -> Measurement:
@@ -177,9 +183,10 @@ class SlipEstimator:
         left = miss + (sensitivity[:, :-1] * state["leaning"][..., None]).sum(axis=1)
         weight = (_FREEDOM + 3.0) / (_FREEDOM + (left * left / spread).sum(axis=1))[:, None]
         weighted = sensitivity * (counts[:, None] * weight / spread)[:, None]
-        information *= self._fade
+        kept = np.where(counts > 0.0, self._fade, 1.0)[:, None]
+        information *= kept[..., None]
         information += (weighted[:, :, None] * sensitivity[:, None]).sum(axis=3)
-        score *= self._fade
+        score *= kept
         score -= (weighted * miss[:, None]).sum(axis=2)
         share = 1.0 / np.minimum(state["n_seen"] + _FIRST, _LONG_S / self._dt_s)[:, None]
         spread += share * (weight * left * left + (_SPREAD_FLOOR * self._unit) ** 2 - spread)

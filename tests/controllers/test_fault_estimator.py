@@ -20,13 +20,13 @@ NOISE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def crawl(kind: str | None, on: bool, n_worlds: int = W) -> SnakeCore:
+def crawl(kind: str | None, on: bool, n_worlds: int = W, **changed: Any) -> SnakeCore:
     """Robots that go straight on, of which joint ``JOINT`` has the fault from ``ONSET_S`` on; at their start."""
     event = {"joint": JOINT, "kind": kind, "onset_s": ONSET_S, "offset_rad": 0.6}
     faults = {"n_max": 0} if kind is None else {"events": [event]}
-    action = {"kind": "residual", "controller": {"tuned": "cc"}, "estimator": {"on": on}}
+    action = changed.pop("action", {"kind": "residual", "controller": {"tuned": "cc"}}) | {"estimator": {"on": on}}
     columns = {"columns": ["standard", *["fault_probability"] * on]}
-    settings = {**NOISE, "faults": faults, "action": action, "observation": columns}
+    settings = {**NOISE, "faults": faults, "action": action, "observation": columns, **changed}
     core = SnakeCore(build_env("SnakeGym/Waypoints-v0", settings), n_worlds)
     core.reset(np.arange(80_000_000, 80_000_000 + n_worlds))
     return core
@@ -75,3 +75,31 @@ def test_a_world_alone_and_a_restored_one_estimate_the_same() -> None:
         np.testing.assert_array_equal(values, restored.get_state()[name], name)
         if name.startswith("decoder/"):
             np.testing.assert_array_equal(values[:1], alone.get_state()[name], name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("slipped", "slips/slip"), ("offset", "offsets/offset"), (None, "slips/slip")]
+)
+def test_a_robot_at_rest_forgets_no_shift_and_imagines_none(kind: str | None, name: str) -> None:
+    core = crawl(kind, True, action={"kind": "joint_reference"}, time_limit_s=200.0)
+    kept, asked = [], np.zeros(9)
+    for step in range(600):
+        if not 150 <= step < 450:
+            asked = 0.5 * np.sin(0.6 * step + 0.6 * np.arange(9)) / core.spec.joint_limit_rad
+        core.step(np.tile(asked, (W, 1)))
+        if step in (149, 200, 449, 599):
+            kept.append((core.decoder_state[name].copy(), core.robot.joint_angle()[:, JOINT - 1].copy()))
+    if kind is None:
+        assert not any(known.any() for known, _ in kept)
+    else:
+        (before, _), (_, early), (after, late), _ = kept
+        assert (before[:, JOINT - 1] != 0.0).mean() > 0.5
+        np.testing.assert_array_equal(after != 0.0, before != 0.0)
+        assert np.abs(late - early).max() < 0.1
+
+
+def test_a_locked_joint_counts_as_neither_free_nor_weak() -> None:
+    core = crawl("locked", on=True)
+    play(core, 150)
+    likely = core.layout.read(core.observe(), "fault_probability").reshape(W, -1, 5)[:, JOINT - 1]
+    assert (likely[:, 0] > 0.9).all() and likely[:, 1:3].max() < 0.1
