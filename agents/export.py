@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from snake_gym.config import ConfigError, OptionParser, require, run_program, write_atomic
-from snake_gym.interface.policy_contract import MAX_TOLERANCE, format_contract
+from snake_gym.interface.policy_contract import MAX_TOLERANCE, format_contract, parse_contract
 from snake_gym.interface.policy_file import (
     CONTRACT,
     FilePolicy,
@@ -74,11 +74,11 @@ def export_policy(
     if onnx:
         files[ONNX] = _encode_onnx(policy)
     files[CONTRACT] = format_contract(contract).encode()
+    FilePolicy(parse_contract(files[CONTRACT], str(out / CONTRACT)), files[contract.weights.file], out / CONTRACT)
     for file, data in files.items():
         write_atomic(out / file, data)
     if not onnx:
         (out / ONNX).unlink(missing_ok=True)  # of an earlier export, with other weights
-    load_policy(out)
     return [out / file for file in files]
 
 
