@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
+from snake_gym.benchmark.policy_fit import tuning_notes
 from snake_gym.benchmark.seed_ranges import TRAINING
 from snake_gym.config import ConfigError, Settings, apply_overrides, build_over, differences, load_yaml, to_dict
 from snake_gym.config.settings import Count, PositiveCount, PositiveShare, Share
@@ -151,8 +151,7 @@ def complete(config: TrainConfig) -> tuple[TrainConfig, tuple[str, ...]]:
     if env.action.kind == "residual":
         tuning = tuning_notes(tuning_of(env.action.controller, spec, _BASE), spec, config.env_id, env)
         notes += [f"{_BASE}: {note}" for note in tuning]
-        options = tune_options(env.robot, config.env_id, env)
-        controller = resolve_controller(env.action.controller, _BASE, spec, options)
+        controller = resolve_controller(env.action.controller, _BASE, spec)
         env = replace(env, action=replace(env.action, controller=controller))
     check_columns(env)
     robot = env.robot if env.robot == spec.name else to_dict(spec)

@@ -6,19 +6,15 @@ of an experiment: a note with the results says so. The same holds for a tuned ga
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
 from itertools import zip_longest
-from typing import Any
 
 from snake_gym.config import ConfigError
 from snake_gym.controllers.tuned import Tuning
 from snake_gym.envs import DEFAULT_ENV, EnvConfig
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.robot.catalogue import name_robot
 from snake_gym.robot.difference import describe_changes
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.tasks.task_settings import build_env, changed_assignments, scenario_settings
+from snake_gym.tasks.task_settings import build_env, scenario_settings
 
 
 def column_fault(own: ObservationLayout, here: ObservationLayout) -> str | None:
@@ -53,11 +49,3 @@ def tuning_notes(tuning: Tuning | None, spec: RobotSpec, env_id: str, here: EnvC
     except ConfigError:
         scenarios = "the env it was tuned in is not known to this version"
     return tuple(note for note in (tuning.robot_note(spec), scenarios) if note is not None)
-
-
-def tune_options(robot: str | Mapping[str, Any], env_id: str, env: EnvConfig) -> str:
-    """Return the tuner's options for this robot and these scenarios."""
-    options = ["--robot", robot if isinstance(robot, str) else name_robot(env.load_robot())]
-    options += [] if env_id == DEFAULT_ENV else ["--env-id", env_id]
-    changed = changed_assignments(env)
-    return shlex.join([*options, *(["--set", *changed] if changed else [])])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from snake_gym.benchmark.own_policy import OwnPolicy
 from snake_gym.benchmark.policies import TrainedPolicy
-from snake_gym.benchmark.policy_fit import column_fault, env_note, tune_options, tuning_notes
+from snake_gym.benchmark.policy_fit import column_fault, env_note, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
 from snake_gym.config.settings import Count, PositiveCount
@@ -166,7 +166,7 @@ def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
     name, given, file = entry.partition("=")
     if not given:
         kind = choose_registered(name, CONTROLLERS, "controller")
-        file = str(find_tuned(kind, spec, tune_options(env.robot, config.env_id, env)))
+        file = str(find_tuned(kind, spec))
     settings = resolve_controller({"file": file}, name, spec)
     make_controller(settings, spec, where=file)  # says now whether it fits the robot
     notes = tuning_notes(tuning_of({"file": file}, spec), spec, config.env_id, env)

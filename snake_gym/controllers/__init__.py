@@ -40,16 +40,15 @@ def resolve_controller(
     config: str | Mapping[str, Any],
     where: str = "controller",
     spec: ChainSpec | None = None,
-    tune_with: str | None = None,
 ) -> dict[str, Any]:
     """Return all settings of a controller as plain data, ``kind`` first, checked and with the defaults filled in.
 
     ``config`` is a mapping {kind: sjc, amplitude_rad: ..}; {tuned: sjc} takes the settings that were tuned for a robot
     of the name of ``spec``, {file: path} those of a tuned YAML file, and other keys override them; a text is a kind or,
     ending in .yaml or .yml, such a path. Controllers within it are resolved likewise (see ``register_controller``).
-    Raises ConfigError; ``tune_with`` goes into its message, see ``find_tuned``.
+    Raises ConfigError.
     """
-    kind, settings, _ = _settings(config, where, spec, tune_with)
+    kind, settings, _ = _settings(config, where, spec)
     parameters = build(CONTROLLERS[kind].config_type, settings, where)
     found = to_dict(parameters)
     for name, inner in _inner_controllers(parameters).items():
@@ -104,7 +103,7 @@ def _inner_controllers(parameters: Any) -> dict[str, Any]:
 
 
 def _settings(
-    config: str | Mapping[str, Any], where: str, spec: ChainSpec | None, tune_with: str | None = None
+    config: str | Mapping[str, Any], where: str, spec: ChainSpec | None
 ) -> tuple[str, dict[str, Any], Tuning | None]:
     """Return kind, other settings, and the robot and env of the tuning where a file names them."""
     if isinstance(config, str):
@@ -118,7 +117,7 @@ def _settings(
             raise ConfigError(f"{where} has both tuned and file; expected one of them")
         if spec is None:
             raise ConfigError(f"{where}.tuned is {tuned_kind!r}; expected kind or file here, where no robot is known")
-        path = find_tuned(choose_registered(tuned_kind, CONTROLLERS, f"{where}.tuned"), spec, tune_with)
+        path = find_tuned(choose_registered(tuned_kind, CONTROLLERS, f"{where}.tuned"), spec)
     if path is not None:
         tuned, tuning = read_tuned(str(path))
         if settings.get("kind", tuned.get("kind")) != tuned.get("kind"):

@@ -16,7 +16,7 @@ servo that is too weak for the ground: without a measured load or current the tw
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,35 +43,21 @@ _PREFIX = "fault_"
 
 INTERVAL = 1.2
 """Least length of an interval, in time constants of the joint's loop."""
-
-Spread = Annotated[float, Field(ge=1e-3, le=100.0)]
+_FOLLOW_SHARE, _FOLLOW_SPREAD, _LOCKED, _LOOSE = 0.9, 0.35, 0.2, 8.0
+"""Share g of the predicted motion that a loaded healthy joint makes, and the spread of its motion as a share of that;
+spreads of a locked and of a loose joint's motion, as multiples of the floor of a healthy one's."""
+_MEMORY_S, _WEAK_CORRELATION = 2.0, 0.5
+"""Time over which asked and done motion are correlated; correlation above which a loose joint is weak, else free."""
 
 
 class FaultDetectorConfig(Settings):
     """Settings of the fault detector that compares each joint with the nominal servo."""
 
-    kind: Literal["model"] = "model"
-    """The only detector."""
     alarm: Annotated[float, Field(ge=1.0, le=1e3)] = 9.0
     """Log likelihood ratio at which a joint counts as failed; a larger one is later and has fewer false alarms."""
     angle_noise_rad: Share = 0.01
     """Standard deviation of a joint angle's measurement, resolution included [rad]. Too large costs little; too small
     takes noise for failed joints."""
-    follow_share: Spread = 0.9
-    """Share g of the predicted motion that a loaded healthy joint makes."""
-    follow_spread: Spread = 0.35
-    """Standard deviation of a healthy joint's motion, as a share of the predicted one."""
-    follow_floor_rad_s: Spread | None = None
-    """Least standard deviation of a healthy joint's motion [rad/s]: backdriving, delays. None: 0.15, or 0.02 where
-    actuators give accelerations, which loads do not disturb."""
-    locked_spread_rad_s: Spread | None = None
-    """Standard deviation of a locked joint's motion [rad/s]. None: a fifth of the floor of a healthy one."""
-    loose_spread_rad_s: Spread | None = None
-    """Standard deviation of a loose joint's motion [rad/s]. None: eight times the floor of a healthy one."""
-    memory_s: Annotated[float, Field(ge=1e-3, le=1e3)] = 2.0
-    """Time [s] over which asked and done motion are correlated."""
-    weak_correlation: Annotated[float, Field(ge=-1.0, le=1.0)] = 0.5
-    """Correlation of done and asked motion above which a loose joint is weak, else free."""
 
 
 class Interval(NamedTuple):
@@ -99,11 +85,7 @@ class FaultDetector:
     def __init__(self, config: FaultDetectorConfig, spec: RobotSpec) -> None:
         self.config = config
         self.nominal = nominal = NominalJoints(spec)
-        own = 0.02 if nominal.kind == "acceleration" else 0.15
-        self._floor = own if config.follow_floor_rad_s is None else config.follow_floor_rad_s
-        given = config.locked_spread_rad_s, config.loose_spread_rad_s
-        self._locked = 0.2 * self._floor if given[0] is None else given[0]
-        self._loose = 8.0 * self._floor if given[1] is None else given[1]
+        self._floor = 0.02 if nominal.kind == "acceleration" else 0.15  # loads do not disturb accelerations
         self._length_s = INTERVAL * nominal.time_constant_s
 
     def initial_state(self, n_worlds: int) -> ControllerState:
@@ -149,7 +131,7 @@ class FaultDetector:
 
     def _correlate(self, state: ControllerState, ended: Interval) -> None:
         asked, done = ended.asked, ended.done
-        keep = np.exp(-ended.length_s / self.config.memory_s)
+        keep = np.exp(-ended.length_s / _MEMORY_S)
         for name, product in (("asked2", asked * asked), ("done2", done * done), ("product", asked * done)):
             state[name] *= keep
             state[name] += product
@@ -158,14 +140,14 @@ class FaultDetector:
         config, done, time_s = self.config, ended.done, ended.length_s
         noise2 = 2.0 * config.angle_noise_rad**2  # of a difference of two measurements
         asked = np.abs(ended.asked)
-        healthy = config.follow_spread * asked + self._floor * time_s
+        healthy = _FOLLOW_SPREAD * asked + self._floor * time_s
         likely = {
-            "healthy": _log_normal(done - config.follow_share * ended.asked, healthy * healthy + noise2),
-            "locked": _log_normal(done, (self._locked * time_s) ** 2 + noise2),
-            "loose": _log_normal(done, (self._loose * time_s) ** 2 + noise2),
+            "healthy": _log_normal(done - _FOLLOW_SHARE * ended.asked, healthy * healthy + noise2),
+            "locked": _log_normal(done, (_LOCKED * self._floor * time_s) ** 2 + noise2),
+            "loose": _log_normal(done, (_LOOSE * self._floor * time_s) ** 2 + noise2),
         }
         # Where no motion was asked for, healthy and locked look the same.
-        counts = (config.follow_share * asked > 2.0 * np.sqrt(noise2) + self._floor * time_s).astype(np.float64)
+        counts = (_FOLLOW_SHARE * asked > 2.0 * np.sqrt(noise2) + self._floor * time_s).astype(np.float64)
         failed = (state["kind"] != HEALTHY).astype(np.float64)
         for name in ("locked", "loose"):
             self._add(state[f"{name}_ratio"], likely[name] - likely["healthy"], counts)
@@ -188,7 +170,7 @@ class FaultDetector:
         well, alarmed = np.flatnonzero(failed & (healthy >= alarm) & ~is_alarmed), np.flatnonzero(is_alarmed)
         spread = np.sqrt(state["asked2"][alarmed] * state["done2"][alarmed])
         correlation = np.divide(state["product"][alarmed], spread, out=np.zeros_like(spread), where=spread > 0.0)
-        kind = np.where(correlation > self.config.weak_correlation, WEAK, FREE)
+        kind = np.where(correlation > _WEAK_CORRELATION, WEAK, FREE)
         state["kind"][alarmed] = np.where(locked[alarmed] >= loose[alarmed], LOCKED, kind)
         state["kind"][well] = HEALTHY
         locked[well], loose[well], healthy[well] = 0.0, 0.0, 0.0

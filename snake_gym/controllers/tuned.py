@@ -49,19 +49,15 @@ def tuned_kinds(spec: ChainSpec) -> list[str]:
     return [kind for kind in CONTROLLERS if tuned_file(spec.name, kind).is_file()]
 
 
-def find_tuned(kind: str, spec: ChainSpec, tune_with: str | None = None) -> Path:
+def find_tuned(kind: str, spec: ChainSpec) -> Path:
     """Return the file of a controller that was tuned for a robot of the name of ``spec``.
 
-    Args:
-        tune_with: options of the tuning program for this robot and its scenarios; None: derived from the robot alone.
-
-    Raises:
-        ConfigError: the file does not exist; the message has the command that makes it.
+    Raises ConfigError: the file does not exist; the message has the command that makes it.
     """
     path = tuned_file(spec.name, kind)
     if path.is_file():
         return path
-    options = tune_with or shlex.join(["--robot", name_robot(spec)])
+    options = shlex.join(["--robot", name_robot(spec)])
     holds = f", where {UNNAMED} holds the robot's settings (name: {spec.name})" if UNNAMED in options.split() else ""
     advice = f"make them with `{' '.join([PROGRAM, '--controller', kind, options, *plugin_options()])}`{holds}"
     if spec.in_space:

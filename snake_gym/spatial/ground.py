@@ -1,8 +1,8 @@
 """Grounds for spatial robots: flat, rough, steps and gaps, a pole to climb.
 
 Rough grounds, steps and gaps are height fields; their random numbers follow from ``seed`` alone. Everything is flat at
-height 0 within ``start_radius_m`` of the origin, where robots begin. x is the way over steps and gaps, unless
-they are ``around``.
+height 0 within ``start_radius_m`` of the origin, where robots begin. Steps and gaps lie in rings around it, across
+every way from there.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class GroundSpec(Settings):
     """What a spatial robot moves on."""
 
     kind: GroundKind = "flat"
-    """flat; grass: soft tufts, a smooth random field; rocks: random blocks; steps: terraces up and down along x; gaps:
-    trenches across x; pole: an upright cylinder with round ends at the origin."""
+    """flat; grass: soft tufts, a smooth random field; rocks: random blocks; steps: terraces up and down; gaps:
+    trenches; pole: an upright cylinder with round ends at the origin."""
     seed: Count = 0
     """Number that the random heights of grass and rocks follow from."""
     height_m: NonNegative = 0.04
@@ -43,8 +43,6 @@ class GroundSpec(Settings):
     """Radius of a pole."""
     length_m: Positive = 10.0
     """Height of a pole."""
-    around: bool = False
-    """Whether steps and gaps lie in rings around the origin, across every way from it, not across x."""
 
 
 FIELD_KINDS = ("grass", "rocks", "steps", "gaps")
@@ -73,7 +71,7 @@ def field_grid(ground: GroundSpec) -> tuple[FloatArray, FloatArray]:
 def field_heights(ground: GroundSpec) -> FloatArray:
     """Return the heights (rows along y, columns along x) [m] of a height field, at least 0 but in gaps."""
     x, y = field_grid(ground)
-    grain, way = ground.grain_m, np.hypot(x, y) if ground.around else x
+    grain, way = ground.grain_m, np.hypot(x, y)
     if ground.kind == "grass":
         heights = ground.height_m * 0.5 * (_noise(x / grain, y / grain, ground.seed) + _noise(
             2.0 * x / grain + 100.0, 2.0 * y / grain, ground.seed + 1))  # fmt: skip

@@ -97,7 +97,6 @@ class TerrainConfig(SpatialEnvConfig):
         return GroundSpec(
             kind="grass" if kind == "flat" else kind, seed=seed, height_m=heights.get(kind, 0.0),
             grain_m=self.grain_m, start_radius_m=self.start_radius_m, size_m=self.size_m, cell_m=self.cell_m,
-            around=True,
         )  # fmt: skip
 
     def stretch_at(self, distance_m: FloatArray) -> NDArray[np.int64]:

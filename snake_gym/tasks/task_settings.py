@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from snake_gym.config import build, differences, load_yaml, merge, to_dict
+from snake_gym.config import build, load_yaml, merge, to_dict
 from snake_gym.registry import find_task
 from snake_gym.tasks.task import EnvConfig
 
@@ -39,16 +38,7 @@ def scenario_settings(config: EnvConfig | Mapping[str, Any]) -> dict[str, Any]:
     settings = {name: value for name, value in to_dict(config).items() if name not in _NOT_SCENARIO}
     if not (varied := settings.get("randomisation", {})).get("functions"):
         varied.pop("functions", None)  # frozen hashes are older than this setting
-    if settings.get("precision") == "float64":
-        del settings["precision"]  # and than this
+    for name, older in (("precision", "float64"), ("stretch_m", 0.0)):
+        if settings.get(name) == older:
+            del settings[name]  # and than these
     return settings
-
-
-def changed_assignments(config: EnvConfig) -> list[str]:
-    """Return the scenario's non-default settings as assignments of a command line: ``env.faults.n_max=3``."""
-    changed = differences(scenario_settings(type(config)()), scenario_settings(config))
-    return [f"env.{name}={_as_yaml(value)}" for name, (_, value) in changed.items()]
-
-
-def _as_yaml(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value).replace("Infinity", ".inf")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -12,12 +11,11 @@ from snake_gym.obstacles.fields import FieldConfig, FieldMaker
 from snake_gym.obstacles.polyline import Path
 from snake_gym.obstacles.shapes import Capsule, Polygon
 from snake_gym.obstacles.thicket import ThicketConfig, ThicketMaker
-from tests.obstacles.test_fields import ROBOT, SHAPES
+from tests.obstacles.test_fields import ROBOT
 from tests.obstacles.test_thicket import ROBOT as LONG_ROBOT
 
 AROUND_START = [[-2.0, -2.0], [2.0, -2.0], [2.0, 2.0], [-2.0, 2.0]]
 LINE = [[0.0, 0.0], [1.0, 0.0]]
-PENTAGRAM = [(math.cos(0.8 * math.pi * i), math.sin(0.8 * math.pi * i)) for i in range(5)]
 
 
 def circle(x_m: float, y_m: float) -> dict[str, float]:
@@ -30,19 +28,12 @@ FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"kind": "gates", "n_turns": 20}, "field.n_turns is 20: the turns are .* apart; expected at least"),
     ({"gap_m": 1e-6, "obstacle_radius_m": 1e-3}, "room for .* obstacles; expected at most 20000 .*gap_m"),
     ({"kind": "forest", "density_m2": 30.0}, "field.density_m2 is 30; expected at most"),
-    ({"kind": "bends", "route_points": 3}, "field.route_points is 3; expected at least 32"),
-    ({"kind": "list"}, "field.shapes has 0 shapes for kind list"),
-    ({"shapes": SHAPES}, "field.shapes has 4 shapes for kind pegboard; expected none"),
-    ({"goal_m": [1.0, 0.0]}, "field.goal_m"),
     ({"kind": "list", "shapes": [{"points": LINE}]}, r"field.shapes\[0\].points is"),
-    ({"kind": "list", "shapes": [circle(0.5, 0.2)]}, r"field.shapes\[0\] stands where"),
     ({"kind": "list", "shapes": [{"points": AROUND_START}]}, r"field.shapes\[0\] stands where"),
     ({"kind": "list", "goal_m": [0, 3], "shapes": [circle(0, 3)]}, r"field.shapes leave no way to the goal \[0, 3\]"),
 ]
 THICKETS: list[tuple[dict[str, Any], str]] = [
     ({"gap_m": 0.07}, r"field.gap_m is 0.07; expected at least 0.072"),
-    ({"radius_m": 0.8}, "field.radius_m is 0.8; expected at least 0.99"),
-    ({"route_points": 10}, "field.route_points is 10; expected at least"),
 ]
 
 
@@ -63,10 +54,7 @@ def test_an_impossible_thicket_is_refused_in_one_line(settings: dict[str, Any], 
     ("shape", "arguments", "expected"),
     [
         (Capsule, (1.0, 2.0, 1.0, 2.0), "two different ends"),
-        (Polygon, (LINE,), "a list of at least 3"),
         (Polygon, ([(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0)],), "convex polygon"),
-        (Polygon, (PENTAGRAM,), "convex polygon"),
-        (Path, ([[0.0, 0.0]],), r"points_xy has shape \(1, 2\)"),
         (Path, ([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]],), r"points_xy\[1\] is \[1.0, 0.0\], as the next one"),
     ],
 )

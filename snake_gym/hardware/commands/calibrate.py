@@ -31,7 +31,7 @@ from snake_gym.hardware.calibration.procedures import (
     recentre,
     watch_range,
 )
-from snake_gym.hardware.commands.options import add_bus, add_motion, check_new_file, guarded_bus, id_list, number
+from snake_gym.hardware.commands.options import add_bus, add_motion, check_new_file, guarded_bus, id_list, within
 from snake_gym.hardware.robot.key_watch import STOP_KEYS, KeyWatch
 
 HOLD_S = 30.0
@@ -112,8 +112,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="type of the servos, as STS3215 (default: what they say)")
     add_motion(parser)
     add = parser.add_argument
-    add("--limit", type=number(5.0, 180.0), help="same range for all joints, to both sides [deg] (default: by hand)")
-    add("--margin", type=number(0.0, 20.0), default=3.0, help="distance from the stops [deg] (%(default)s)")
+    add("--limit", type=within(5.0, 180.0), help="same range for all joints, to both sides [deg] (default: by hand)")
+    add("--margin", type=within(0.0, 20.0), default=3.0, help="distance from the stops [deg] (%(default)s)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import math
 import os
 import signal
 import sys
@@ -101,24 +100,21 @@ def add_motion(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that wiggle joints."""
     add = parser.add_argument
     add("--latch", metavar="FILE", help="file of the emergency stop (this user's)")
-    add("--degrees", type=number(1.0, 30.0), default=6.0, help="of the wiggle, 1 to 30 (%(default)s)")
-    add("--torque", type=number(0.01, 1.0), default=0.25, help="of the wiggle, share of stall (%(default)s)")
+    add("--degrees", type=within(1.0, 30.0), default=6.0, help="of the wiggle, 1 to 30 (%(default)s)")
+    add("--torque", type=within(0.01, 1.0), default=0.25, help="of the wiggle, share of stall (%(default)s)")
     add("--heartbeat", metavar="DEVICE", help="serial device of a board on the servos' supply")
 
 
-def number(low: float, high: float) -> Callable[[str], float]:
+def within(low: float, high: float) -> Callable[[str], float]:
     """Return a type of options: a number from ``low`` to ``high``."""
 
-    def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
+    def number(text: str) -> float:
+        value = float(text)
         if not low <= value <= high:
             raise argparse.ArgumentTypeError(f"{text} is not in range; expected {low:g} to {high:g}")
         return value
 
-    return read
+    return number
 
 
 def id_list(text: str) -> tuple[int, ...]:

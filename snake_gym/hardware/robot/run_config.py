@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shlex
 from collections.abc import Collection
 from dataclasses import field
 from typing import Any, NamedTuple
@@ -105,8 +104,7 @@ def plan_run(config: RunConfig) -> Plan:
 
 def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
     robot = robot_of(config)
-    options = shlex.join(["--robot", config.robot]) if isinstance(config.robot, str) else None
-    settings = resolve_controller(controller, "controller", robot, options)
+    settings = resolve_controller(controller, "controller", robot)
     kind, tuning = str(settings["kind"]), tuning_of(controller, robot)
     notes: tuple[str | None, ...] = ()
     if tuning is not None:
