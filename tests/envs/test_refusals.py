@@ -41,7 +41,6 @@ def single(robot: Any = SERVO, **more: Any) -> dict[str, Any]:
 
 NO_GAINS = servo(kind="torque", speed_limit_rad_s=".inf", kp=0.0, kd=0.0)
 ICE = {"preset": SERVO, "friction": {"tangential_ns_m": 0.0, "normal_ns_m": 0.0}}
-LATE = {"command_delay_s": {"high": 1.0}, "command_jitter_s": {"high": 0.1}}
 NEEDS = "precision is 'float32'; expected 'float64', which "
 
 PLANAR: list[tuple[str, dict[str, Any], str]] = [
@@ -51,7 +50,6 @@ PLANAR: list[tuple[str, dict[str, Any], str]] = [
     ("Waypoints", {"robot": {"preset": "resilient", "actuator": {"torque_limit_nm": 1.0}}}, "torque_limit_nm is set"),
     ("Waypoints", {"action": {"kind": "pressure"}}, "kind is 'pressure', but resilient_servo has no muscles"),
     ("Waypoints", seen("joint_angel"), "did you mean 'joint_angle'"),
-    ("Waypoints", seen("distance"), "named twice"),
     ("Waypoints", seen("range"), "it needs a task with obstacles"),
     ("Waypoints", seen("phase"), "it needs action.kind"),
     ("Waypoints", seen("tail_leads"), "it needs a residual on a controller that drives both ways"),
@@ -66,8 +64,6 @@ PLANAR: list[tuple[str, dict[str, Any], str]] = [
     ("Waypoints", {"action": {"kind": "torque"}}, "kind is 'torque', but resilient_servo follows references"),
     ("Waypoints", {"robot": NO_GAINS}, "kind is 'joint_reference', but resilient_servo follows none with kp 0"),
     ("Waypoints", faults("muscle", kinds=["rough"]), "muscle has no torque limit"),
-    ("Waypoints", varied("pose_jitter_s", high=0.3), "high is 0.3; expected at most the robot's control_dt_s, 0.2"),
-    ("Waypoints", {"robot": SERVO, "randomisation": LATE}, "at most 1 s with"),
     ("Waypoints", varied("command_delay_s", NO_GAINS, high=0.1), "command_delay_s is set, but robot.actuator.kind is"),
     ("Waypoints", varied("servo_gain", NO_GAINS, low=0.5), "servo_gain is set, but resilient_servo has none"),
     ("Waypoints", varied("patches", ICE, high=0.5), "randomisation.patches is set, but resilient_servo has none"),
@@ -78,7 +74,6 @@ PLANAR: list[tuple[str, dict[str, Any], str]] = [
     ("Waypoints", single(faults={"kinds": ["rough"]}), NEEDS + "dry friction of joints needs"),
     ("ObstacleField", single({"preset": SERVO, "contact": {"model": "rigid"}}), NEEDS + "contact.model 'rigid' needs"),
     ("ObstacleField", {"robot": "resilient"}, "robot.actuator.kind is 'acceleration'; expected 'torque', 'position'"),
-    ("ObstacleField", {"contact_sensor": {"threshold_n": 9.0, "limit_n": 3.0}}, "limit_n is 3; expected > threshold_n"),
     ("Escape", {"robot": {"link_radius_m": 0}}, "link_radius_m is 0; expected at least 0.001 among obstacles"),
     ("Escape", {"goal": {"distance_m": 0.1}}, "goal.distance_m is 0.1; expected at least half the robot's length"),
 ]

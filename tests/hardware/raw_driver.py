@@ -22,7 +22,7 @@ class RawDriver(contextlib.AbstractContextManager["RawDriver"]):
     """The bus behind a serial device; use it as a context."""
 
     def __init__(self, port: str, baud: int = 1_000_000) -> None:
-        self._fd = os.open(port, os.O_RDWR | os.O_NOCTTY)
+        self._fd = os.open(port, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
         tty.setraw(self._fd)
         settings = termios.tcgetattr(self._fd)
         settings[4] = settings[5] = _BAUDS[baud]
@@ -35,15 +35,21 @@ class RawDriver(contextlib.AbstractContextManager["RawDriver"]):
         body = bytes((servo_id, len(params) + 2, instruction, *params))
         os.write(self._fd, b"\xff\xff" + body + bytes((~sum(body) & 0xFF,)))
 
+    def _heard(self, wait_s: float) -> bytes:
+        """Bytes that come within ``wait_s`` [s]; none where another reader of the port was quicker."""
+        select.select([self._fd], [], [], wait_s)
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self._fd, 4096)
+        return b""
+
     def answer(self, servo_id: int, instruction: int, *params: int, wait_s: float = 0.3) -> tuple[int, bytes] | None:
         """Error byte and parameters of one answer, or None if none comes."""
-        while select.select([self._fd], [], [], 0.0)[0]:
-            os.read(self._fd, 4096)
+        while self._heard(0.0):
+            pass
         self.send(servo_id, instruction, *params)
         heard, until_s = b"", time.monotonic() + wait_s
         while (left_s := until_s - time.monotonic()) > 0.0:
-            if select.select([self._fd], [], [], left_s)[0]:
-                heard += os.read(self._fd, 4096)
+            heard += self._heard(left_s)
             start = heard.find(bytes((0xFF, 0xFF, servo_id)))
             packet = heard[start:] if start >= 0 else b""
             if len(packet) > 3 and len(packet) >= 4 + packet[3]:
