@@ -282,9 +282,8 @@ def page() -> str:
         "intervals over both. *Of oracle_now* is the score over that of a planner that knows what has failed, not "
         "what will; its mean and number of scenarios stand in the heading. [Speed after / "
         "before](comparing.md#recovery) is about the onsets of faults. Leads are "
-        "paired. Rows of one seed are shipped policies; those of planar robots were "
-        "trained with links that pass through each other, as tuned gaits were, and all of these play with links that "
-        "touch. `python benchmarks/suites.py` makes "
+        "paired. Gaits were tuned with links that pass through each other, and play with links that touch, as "
+        "policies do. `python benchmarks/suites.py` makes "
         "this page anew, `--policy NAME=RUNS` adds a policy of yours. All numbers follow from the rows in docs/suites.",
     ]
     for name in suite_names():
