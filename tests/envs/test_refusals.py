@@ -74,7 +74,6 @@ PLANAR: list[tuple[str, dict[str, Any], str]] = [
     ("Waypoints", single(faults={"kinds": ["rough"]}), NEEDS + "dry friction of joints needs"),
     ("ObstacleField", single({"preset": SERVO, "contact": {"model": "rigid"}}), NEEDS + "contact.model 'rigid' needs"),
     ("ObstacleField", {"robot": "resilient"}, "robot.actuator.kind is 'acceleration'; expected 'torque', 'position'"),
-    ("Escape", {"robot": {"link_radius_m": 0}}, "link_radius_m is 0; expected at least 0.001 among obstacles"),
     ("Escape", {"goal": {"distance_m": 0.1}}, "goal.distance_m is 0.1; expected at least half the robot's length"),
 ]
 SPATIAL: list[tuple[str, dict[str, Any], str]] = [
