@@ -51,8 +51,8 @@ _VELOCITY_SHARE, _LONG_S, _EARLIEST_S, _LATEST_S = 0.3, 20.0, -0.1, 0.25
 """Share of a miss that is an error of velocity; memory of lateness and mean squares; range of the poses' lateness."""
 _SPREAD, _SPREAD_FLOOR = np.array([0.2, 0.2, 0.1]), np.array([7e-3, 7e-3, 3e-3])
 """First guess and floor of the misses: along and across the body [link lengths], angle of the head [rad]."""
-_REST_RAD = 0.04
-"""Root mean square of the joints' motion in a control step below which a robot is at rest."""
+_REST_RAD_S = 0.2
+"""Root mean square of the joints' rates below which a robot is at rest, by their readings."""
 _FIRST, _PAUSE = 10.0, 5.0
 """Measurements before the first evidence, for which the first guess counts, and from one new slip to the next."""
 _SLOW, _STIFF, _MOST_SUBSTEPS = 0.1, 10.0, 20
@@ -112,7 +112,7 @@ class SlipEstimator:
         begins = state["n_seen"] == 0.0
         for name, values in (("angle", angle), ("pose", seen)):
             state[name][begins] = values[begins]
-        moves = np.square(angle - state["angle"]).mean(axis=1) > _REST_RAD**2
+        moves = np.square(angle - state["angle"]).mean(axis=1) > (_REST_RAD_S * self._dt_s) ** 2
         pose, head_velocity, mean, clear = self._predict(state, angle)
         miss = seen[:, None] + state["late_s"][:, None, None] * head_velocity - pose
         miss[..., 2] = np.remainder(miss[..., 2] + math.pi, 2.0 * math.pi) - math.pi

@@ -98,6 +98,13 @@ def test_a_robot_at_rest_forgets_no_shift_and_imagines_none(kind: str | None, na
         assert np.abs(late - early).max() < 0.1
 
 
+def test_a_slow_robot_with_short_control_steps_is_not_at_rest() -> None:
+    own = {"robot": "resilient", "action": {"kind": "residual", "controller": {"kind": "cc"}}}
+    core = crawl("slipped", True, sensors={}, randomisation={}, **own)
+    play(core, 800)
+    assert (core.decoder_state["slips/slip"][:, JOINT - 1] != 0.0).mean() > 0.2
+
+
 def test_a_locked_joint_counts_as_neither_free_nor_weak() -> None:
     core = crawl("locked", on=True)
     play(core, 150)
