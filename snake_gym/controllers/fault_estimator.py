@@ -74,6 +74,7 @@ class FaultEstimator:
         shift, limit = state[_SLIPS + "slip"] + state[_OFFSETS + "offset"], self._spec.joint_limit_rad
         sent = np.where(shift == 0.0, reference, np.clip(reference - shift, -limit, limit))
         state[_OFFSETS + "sent"][:] = sent
+        self.slips.command_given(part_of(state, _SLIPS), reference)
         if self.detector is not None:
             self.detector.command_given(part_of(state), reference)
         return sent

@@ -11,8 +11,8 @@ pushes count little, the log likelihood of parameters is, up to terms of second 
     score s - s information s / 2,   information = sum w G^T G / v,   score = -sum w G^T e / v,
     w = (nu + 3) / (nu + sum e^2 / v),
 
-both fading over ``MEMORY_S``; v are the mean squares of the misses. At rest, where readings change by their noise, and
-without a pose nothing counts and nothing fades. The gain of a joint is the rise of the likelihood from a slip of at
+both fading over ``MEMORY_S``; v are the mean squares of the misses. While references hardly change, and without a pose,
+nothing counts and nothing fades: readings of a robot at rest change by their noise alone. The gain of a joint is the rise of the likelihood from a slip of at
 most ``NEGLIGIBLE_RAD``, as of a badly calibrated joint, to its best slip. The best gain that passes ``alarm`` makes a
 slip known, and it is undone; known slips then follow the score. A lower gain will do where the new slip takes the place
 of another. A slip that comes down to half of ``LEAST_RAD`` is forgotten.
@@ -51,8 +51,8 @@ _VELOCITY_SHARE, _LONG_S, _EARLIEST_S, _LATEST_S = 0.3, 20.0, -0.1, 0.25
 """Share of a miss that is an error of velocity; memory of lateness and mean squares; range of the poses' lateness."""
 _SPREAD, _SPREAD_FLOOR = np.array([0.2, 0.2, 0.1]), np.array([7e-3, 7e-3, 3e-3])
 """First guess and floor of the misses: along and across the body [link lengths], angle of the head [rad]."""
-_REST_RAD_S = 0.2
-"""Root mean square of the joints' rates below which a robot is at rest, by their readings."""
+_REST_RAD_S = 0.05
+"""Root mean square over the joints of the rates of their references, below which a robot is at rest."""
 _FIRST, _PAUSE = 10.0, 5.0
 """Measurements before the first evidence, for which the first guess counts, and from one new slip to the next."""
 _SLOW, _STIFF, _MOST_SUBSTEPS = 0.1, 10.0, 20
@@ -71,7 +71,7 @@ class SlipEstimator:
 
     ``alarm``: see ``EstimatorConfig``. State: ``slip`` (W, J) [rad] the known ones, 0: none; ``gain`` (W, J) of the
     others, and ``leaning`` (W, J) [rad] the best slip where it has one; ``information`` (W, P, P), ``score`` (W, P);
-    ``spread`` (W, 3) mean squares of the misses; ``friction`` (W,) logarithm of its factor; ``late_s`` (W,) and its
+    ``reference`` (W, J) [rad] the last, and ``moves`` (W,) 1: it had changed; ``spread`` (W, 3) mean squares of the misses; ``friction`` (W,) logarithm of its factor; ``late_s`` (W,) and its
     sums ``late_sums`` (W, 2); the last reading ``angle`` (W, J) and pose ``pose`` (W, 3), brought up to date; motion at
     that time, ``rate`` (W, H, N), ``velocity`` (W, H, 2) of the centre and ``head_velocity`` (W, 3); ``valid`` (W,) 1:
     there was a pose; ``n_seen`` and ``n_since`` (W,) measurements since links touched and since the last new slip.
@@ -99,7 +99,7 @@ class SlipEstimator:
         shapes: dict[str, tuple[int, ...]] = {
             "slip": (n,), "gain": (n,), "leaning": (n,), "information": (n + 1, n + 1), "score": (n + 1,),
             "spread": (3,), "friction": (), "late_s": (), "late_sums": (2,), "angle": (n,), "pose": (3,), "valid": (),
-            "rate": (n + 2, n + 1), "velocity": (n + 2, 2), "head_velocity": (3,), "n_seen": (), "n_since": (),
+            "reference": (n,), "moves": (), "rate": (n + 2, n + 1), "velocity": (n + 2, 2), "head_velocity": (3,), "n_seen": (), "n_since": (),
         }  # fmt: skip
         state = {name: np.zeros((n_worlds, *shape)) for name, shape in shapes.items()}
         state["spread"] += (_SPREAD * self._unit) ** 2
@@ -112,7 +112,6 @@ class SlipEstimator:
         begins = state["n_seen"] == 0.0
         for name, values in (("angle", angle), ("pose", seen)):
             state[name][begins] = values[begins]
-        moves = np.square(angle - state["angle"]).mean(axis=1) > (_REST_RAD_S * self._dt_s) ** 2
         pose, head_velocity, mean, clear = self._predict(state, angle)
         miss = seen[:, None] + state["late_s"][:, None, None] * head_velocity - pose
         miss[..., 2] = np.remainder(miss[..., 2] + math.pi, 2.0 * math.pi) - math.pi
@@ -126,10 +125,14 @@ class SlipEstimator:
         self._time_poses(state, miss[:, 0], head_velocity[:, 0], counts * (state["n_seen"] > 2.0))
         cos, sin, (x, y, turn) = np.cos(mean)[:, None], np.sin(mean)[:, None], np.moveaxis(miss, 2, 0)
         miss = np.stack([cos * x + sin * y, cos * y - sin * x, turn], axis=2)
-        self._gather(
-            state, miss[:, 0], (miss[:, 1:] - miss[:, :1]) / STEP_RAD, counts * moves * (state["n_seen"] > _FIRST)
-        )
+        counts *= state["moves"] * (state["n_seen"] > _FIRST)
+        self._gather(state, miss[:, 0], (miss[:, 1:] - miss[:, :1]) / STEP_RAD, counts)
         self._judge(state)
+
+    def command_given(self, state: ControllerState, reference: FloatArray) -> None:
+        """Take the reference (W, J) [rad] of joints for the control step that follows into ``state``."""
+        change = np.square(reference - state["reference"]).mean(axis=1)
+        state["moves"][:], state["reference"][:] = change > (_REST_RAD_S * self._dt_s) ** 2, reference
 
     def correct(self, state: ControllerState, measurement: Measurement) -> Measurement:
         """Return the measurement with the joints where they stand by the known slips."""
