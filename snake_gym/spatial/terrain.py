@@ -24,7 +24,7 @@ from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.ground import GroundSpec, field_grid, field_heights
 from snake_gym.spatial.spec import SpatialSpec
 from snake_gym.spatial.waypoints import SpatialEnvConfig, SpatialWaypoints
-from snake_gym.tasks.task import BoolArray, NewEpisodes, Start, Step, Task
+from snake_gym.tasks.task import BoolArray, NewEpisodes, Record, Start, Step, Task
 from snake_gym.tasks.waypoints import PAPER_TARGETS, CourseConfig
 
 TerrainKind = Literal["flat", "grass", "rocks", "steps", "gaps"]
@@ -36,6 +36,8 @@ SPAN_M = (-0.4, 0.8)
 _SEEDS = 2.0**31
 _STRETCHES = 8
 """Number of stretches from the start outwards; the last one has no end."""
+CHANGE_S = 4.0
+"""Time before and after a change of stretch, for the way lost at it [s]."""
 
 
 class TerrainConfig(SpatialEnvConfig):
@@ -132,6 +134,14 @@ class Terrain(SpatialWaypoints):
     """Grounds, targets and progress of W worlds."""
 
     columns = (*SpatialWaypoints.columns, "ground")
+    records = {  # noqa: RUF012
+        **SpatialWaypoints.records,
+        "n_changes": Record("", "stretches that the tracked point has come to, by `stretch_m`", 0),
+        "change_loss_m": Record(
+            "m",
+            f"way made in the {CHANGE_S:g} s before each of those changes, less that in the {CHANGE_S:g} s after it",
+        ),
+    }
 
     def __init__(self, config: TerrainConfig, spec: SpatialSpec, n_worlds: int) -> None:
         super().__init__(config.course, n_worlds, config.reward)
@@ -146,6 +156,13 @@ class Terrain(SpatialWaypoints):
         """(W,) seed of its heights."""
         self.heights: FloatArray = self.keep("ground_heights", 0.0, 3)
         """(W, 3) [m] of rough ground, steps and gaps."""
+        self._n_change = max(1, round(CHANGE_S / spec.control_dt_s))
+        self._way: FloatArray = self.keep("way", 0.0, 2 * self._n_change + 1)
+        """(W, 2 n + 1) [m] progress after each of the last steps."""
+        self._since: NDArray[np.int64] = self.keep("since_change", 0)
+        """(W,) steps since the last change."""
+        self._furthest: NDArray[np.int64] = self.keep("furthest", 0)
+        """(W,) number of the furthest stretch so far."""
         kind = self.kind if config.stretch_m > 0.0 else self.kind[:, 0]
         self.scenario |= {"ground_kind": kind, "ground_seed": self.seed}
 
@@ -172,7 +189,20 @@ class Terrain(SpatialWaypoints):
     def evaluate(self, step: Step) -> tuple[dict[str, FloatArray], BoolArray]:
         terms, complete = super().evaluate(step)
         self._stretch[:] = self._terrain.stretch_at(np.hypot(*step.point_xy.T))
+        self._note_changes(step.live)
         return terms, complete | (step.live & (np.abs(step.state.centre_xy).max(axis=1) > 0.5 * self._terrain.size_m))
+
+    def _note_changes(self, live: BoolArray) -> None:
+        """Add the way lost at changes that were ``CHANGE_S`` ago, unless another one came since."""
+        way, n = self._way, self._n_change
+        way[live, :-1] = way[live, 1:]
+        way[live, -1] = self.record["progress_m"][live]
+        new = live & (self._stretch > self._furthest)
+        self._since[:] = np.where(new, 0, self._since + live)
+        np.maximum(self._furthest, self._stretch, out=self._furthest, where=live)
+        over = live & (self._furthest > 0) & (self._since == n)
+        self.record["n_changes"] += over
+        self.record["change_loss_m"] += np.where(over, 2.0 * way[:, n] - way[:, 0] - way[:, -1], 0.0)
 
     def signals(self) -> dict[str, FloatArray]:
         return {**super().signals(), "ground": self.kind[self.rows, self._stretch].astype(np.float64)}

@@ -20,7 +20,7 @@ from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.recording import Recorder
 from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from snake_gym.spatial.ground import field_heights
-from snake_gym.spatial.terrain import KINDS, TerrainConfig
+from snake_gym.spatial.terrain import CHANGE_S, KINDS, TerrainConfig
 from snake_gym.spatial.waypoints import VARIED
 from tests.envs.vector_checker import assert_same, check_vector_env
 from tests.tasks_of_robots import SPATIAL_TASKS
@@ -115,6 +115,24 @@ def test_stretches_of_all_kinds_follow_one_another_and_the_policy_sees_which_it_
     assert (distance_m > 0.5).all()
     stands = [KINDS.index(order[int(r // 2.0)]) for order, r in zip(orders, distance_m, strict=True)]
     assert (seen == np.eye(len(KINDS))[stands]).all()
+
+
+def test_way_lost_at_a_change_of_stretch_is_that_before_less_that_after() -> None:
+    settings = {"kinds": ["flat"], "stretch_m": 2.0, "start_radius_m": 0.0, "faults": {}, "time_limit_s": 20.0}
+    env = make("SnakeGym/Terrain-v0", 3, **settings)
+    env.reset(seed=4)
+    n, way, changes = round(CHANGE_S / env.core.spec.control_dt_s), [np.zeros(3)], [0, 0, 0]
+    for step in range(1, 99):
+        env.core.robot.state.physics[:, 1] += 0.04 if step < 60 else 0.01  # carried along x, then more slowly
+        infos = env.step(np.zeros((3, env.single_action_space.shape[0])))[4]
+        way.append(infos["progress_m"].copy())
+        for world, xy in enumerate(env.core.point_xy):
+            if changes[world] == 0 and np.hypot(*xy) >= 2.0:
+                changes[world] = step
+    assert (infos["n_changes"] == 1).all() and np.abs(infos["change_loss_m"]).min() > 0.05
+    for world, change in enumerate(changes):
+        made = [way[change + i][world] for i in (-n, 0, n)]
+        np.testing.assert_allclose(infos["change_loss_m"][world], 2.0 * made[1] - made[0] - made[2], atol=1e-9)
 
 
 @pytest.mark.slow
