@@ -8,7 +8,8 @@ snake-gym evaluate --config configs/benchmark/resilience.yaml --policy student=r
 
 The student acts, and the teacher says at each step what it would have done. What broke shows in how the robot moves, so
 the student has a memory, an LSTM. With ``--estimator``, which undoes slips and offsets, both play with it
-(``action.estimator``), and the student sees the column ``fault_probability`` too.
+(``action.estimator``), and the student sees the column ``fault_probability`` too. With ``--ppo-steps N`` it goes on
+alone, by PPO (Schulman et al. 2017) on the env's reward, with a critic that is told what the teacher was.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.distributions import Normal
 
 from snake_gym import load_policy, register_column, register_task
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv
@@ -33,6 +35,8 @@ TOLD = ("told_fault", "told_angle")
 """Columns of the teacher alone."""
 SEGMENT, MEMORY, UPDATES, BATCH = 25, 8, 16, 256
 """Control steps of a segment, which episodes begin with; segments kept, updates after each, and worlds in one."""
+GAMMA, LAMBDA, CLIP, REWARD_SCALE = 0.97, 0.92, 0.2, 0.1
+"""Discount, trace decay and clip range of PPO; factor of rewards."""
 
 
 @register_task("Example/Told-v0")
@@ -119,12 +123,54 @@ def imitate(student: Student, segments: Any, optimiser: Any, rng: np.random.Gene
     return float(np.mean(errors))
 
 
+class Improver:
+    """PPO for a student: a critic of all observations (W, D), and a deviation of each action."""
+
+    def __init__(self, student: Student, n_obs: int, n_actions: int) -> None:
+        self.student, self.log_std = student, nn.Parameter(torch.full((n_actions,), -1.5))
+        self.critic = nn.Sequential(nn.Linear(n_obs, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 1))
+        own = [*student.parameters(), self.log_std]
+        self.optimiser = torch.optim.Adam(
+            [{"params": own, "lr": 1e-4}, {"params": self.critic.parameters(), "lr": 5e-4}]
+        )
+
+    def values(self, obs: torch.Tensor) -> torch.Tensor:
+        return self.critic(obs)[..., 0]
+
+    def log_probability(self, mean: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+        return Normal(mean, self.log_std.exp()).log_prob(action).sum(-1)
+
+    def improve(self, steps: list[dict[str, Any]], first: Any, rng: np.random.Generator, actor_too: bool) -> None:
+        """Improve actor and critic by one segment (T, W, ...) that began with the memory ``first``."""
+        seg = {name: torch.stack([step[name] for step in steps]) for name in steps[0]}
+        advantage, carried = torch.zeros_like(seg["reward"]), torch.zeros(seg["reward"].shape[1])
+        for t in reversed(range(len(steps))):  # generalised advantage estimation
+            error = seg["reward"][t] + GAMMA * seg["next_value"][t] - seg["value"][t]
+            carried = advantage[t] = error + GAMMA * LAMBDA * ~seg["ended"][t] * carried
+        wanted = advantage + seg["value"]
+        counts = (seg["ended"].cumsum(0) - seg["ended"].long() == 0).float()  # the memory was blanked after an end
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-6)
+        for _ in range(UPDATES):
+            rows = rng.choice(advantage.shape[1], min(BATCH, advantage.shape[1]), replace=False)
+            mean, _ = self.student(seg["shown"][:, rows], tuple(part[:, rows] for part in first))
+            ratio = (self.log_probability(mean, seg["action"][:, rows]) - seg["log_p"][:, rows]).exp()
+            gain = torch.minimum(ratio * advantage[:, rows], ratio.clamp(1.0 - CLIP, 1.0 + CLIP) * advantage[:, rows])
+            loss = nn.functional.mse_loss(self.values(seg["obs"][:, rows]), wanted[:, rows])
+            if actor_too:
+                loss = loss - (gain * counts[:, rows]).mean()
+            self.optimiser.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(self.student.parameters(), 0.5)
+            self.optimiser.step()
+
+
 def main(argv: list[str] | None = None) -> dict[str, list[float]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("teacher", help="run or policy file of the teacher")
     parser.add_argument("--out", required=True, help="folder of the student's policy file")
     parser.add_argument("--estimator", action="store_true", help="play with the estimator, and show it to the student")
     parser.add_argument("--steps", type=int, default=4_000_000, help="env steps of all worlds together")
+    parser.add_argument("--ppo-steps", type=int, default=0, help="further ones, by PPO")
     parser.add_argument("--num-envs", type=int, default=1024)
     parser.add_argument("--units", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
@@ -169,6 +215,36 @@ def main(argv: list[str] | None = None) -> dict[str, list[float]]:
         if number % 10 == 9:
             done, lately = (number + 1) * SEGMENT * args.num_envs, np.mean(found["returns"][-args.num_envs :])
             print(f"{done:,} steps: error {found['losses'][-1]:.4f}, {lately:.2f} m an episode", flush=True)
+
+    improver = Improver(student, obs.shape[1], env.single_action_space.shape[0])
+    n_segments = args.ppo_steps // (SEGMENT * args.num_envs)
+    for number in range(n_segments):
+        first, steps = state, []
+        for _ in range(SEGMENT):
+            whole = torch.as_tensor(obs)
+            with torch.no_grad():
+                mean, state = student(whole[None, :, shown], state)
+                action = Normal(mean[0], improver.log_std.exp()).sample()
+                log_p, value = improver.log_probability(mean[0], action), improver.values(whole)
+            obs, reward, terminated, truncated, infos = env.step(action.clamp(-1.0, 1.0).numpy())
+            follows = obs.copy()
+            if (ended := terminated | truncated).any():
+                found["returns"] += infos["final_info"]["progress_m"][ended].tolist()
+                follows[ended] = np.stack(list(infos["final_obs"][ended]))
+                state = tuple(values * torch.as_tensor(~ended)[:, None] for values in state)
+            with torch.no_grad():
+                next_value = improver.values(torch.as_tensor(follows)) * torch.as_tensor(~terminated)
+            steps.append({
+                "obs": whole, "shown": whole[:, shown], "action": action, "log_p": log_p, "value": value,
+                "reward": REWARD_SCALE * torch.as_tensor(reward, dtype=torch.float32), "ended": torch.as_tensor(ended),
+                "next_value": next_value,
+            })  # fmt: skip
+        for group, rate in zip(improver.optimiser.param_groups, (3e-4, 1e-3), strict=True):
+            group["lr"] = rate * (1.0 - 0.95 * number / n_segments)
+        improver.improve(steps, first, rng, actor_too=number >= 10)  # first the critic alone
+        if number % 10 == 9:
+            done, lately = (number + 1) * SEGMENT * args.num_envs, np.mean(found["returns"][-args.num_envs :])
+            print(f"{done:,} steps by PPO: {lately:.2f} m an episode", flush=True)
 
     settings["observation"] = {"columns": [name for name in columns if name not in TOLD]}
     own = SnakeEnv("SnakeGym/Waypoints-v0", config=settings)

@@ -75,7 +75,7 @@ def test_minari(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_policy(tmp_path / "cloned", "SnakeGym/Waypoints-v0")
 
 
-def test_a_student_imitates_a_teacher_that_is_told_more(tmp_path: Path) -> None:
+def test_a_student_imitates_a_teacher_that_is_told_more_and_goes_on_by_ppo(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="extra train")
     load_plugins(str(ROOT / "examples" / "teacher_student.py"))
     columns = {"columns": ["standard", "told_fault", "told_angle"]}
@@ -83,7 +83,8 @@ def test_a_student_imitates_a_teacher_that_is_told_more(tmp_path: Path) -> None:
     write_policy(
         tmp_path / "told", env, [(0.1 * np.random.default_rng(0).normal(size=(4, env.core.layout.size)), None)]
     )
-    sizes = ["--steps", "9600", "--num-envs", "24", "--estimator"]
+    sizes = ["--steps", "9600", "--num-envs", "24", "--estimator", "--ppo-steps", "18000"]
     found = run("teacher_student", str(tmp_path / "told"), *sizes, "--out", str(tmp_path / "student"))
     assert found["losses"][-1] < 0.5 * found["losses"][0]
+    assert np.mean(found["returns"][-24:]) > np.mean(found["returns"][:24]) + 1.0
     check_policy(tmp_path / "student", "SnakeGym/Waypoints-v0")
