@@ -28,8 +28,8 @@ class DeadReckoning(PoseSource):
         self._chain = NominalChain(spec)
         self._pose = NO_POSE
         self._last: FloatArray | None = None
-        self._rest = Motion(*np.zeros((2, 1, spec.n_links)), np.zeros((1, 2)))
-        self._motion = self._rest
+        links = np.zeros((1, spec.n_links))
+        self._rest = self._motion = Motion(links, links, np.zeros((1, 2)))
         """Link rates and velocity of the centre of mass, as last predicted."""
 
     def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
