@@ -177,7 +177,7 @@ class FaultAware(Cc):
         if changed.any():
             shift = np.broadcast_to(parameter["phase_shift_rad"], now.shape)
             phase = state["phase"]
-            phase[changed] = mirror_phase(phase, shift, self.n_joints)[changed]
+            phase[changed] = (-phase - (self.n_joints - 1) * shift)[changed]  # the mirrored gait's, in the same shape
             wrap_phase(phase)
             state["reverse"][:] = now
         return now
@@ -233,8 +233,3 @@ def mirror_measurement(measurement: Measurement, mirrored: NDArray[np.bool_]) ->
         measurement.pose_valid,
         measurement.centre_xy_w,
     )
-
-
-def mirror_phase(phase: FloatArray, phase_shift_rad: FloatArray, n_joints: int) -> FloatArray:
-    """Return the phase (W,) [rad] with which the mirrored gait has the present shape of the gait."""
-    return np.asarray(-phase - (n_joints - 1) * phase_shift_rad, dtype=np.float64)

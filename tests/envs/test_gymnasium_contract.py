@@ -167,7 +167,7 @@ WRONG: list[tuple[Any, Any, str]] = [
     (make_waypoints, lambda env: env.core.set_fault(0, 10, "locked"), "joint 10"),
     (make_waypoints, lambda env: env.core.mend(0, 12), "joint is 12"),
     (make_waypoints, lambda env: env.core.set_fault(7, 1, "locked"), "world is 7; expected <"),
-    (make_waypoints, lambda env: env.core.move_target(0, (np.nan, 0.0)), "expected two coordinates"),
+    (make_waypoints, lambda env: env.core.move_target(0, (np.nan, 0.0)), "place[0] is nan; expected"),
     (SnakeEnv, lambda env: SnakeEnv(IDS[1], config=WaypointsConfig()), "WaypointsConfig; this env expects a Obst"),
 ]
 

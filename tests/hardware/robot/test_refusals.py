@@ -12,7 +12,6 @@ from snake_gym.config import ConfigError, build
 from snake_gym.hardware.robot.real_env import RealSnakeEnv
 from snake_gym.hardware.robot.run_config import RunConfig, open_loop, plan_run
 
-PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
 POLICY = "agents/pretrained/resilient_servo_locked_joints"
 SPATIAL = {"robot": "configs/robot/spatial/snake_robot_iii.yaml", "connection": {"servo_model": "SM8524BL"}}
 RECKONED = {"servo_model": "SM8524BL", "pose": {"kind": "dead_reckoning"}}
@@ -52,7 +51,6 @@ def test_settings_of_the_env(tmp_path: Path, settings: dict[str, Any], fragment:
     ("settings", "fragment"),
     [
         ({"policy": "ccc"}, "did you mean 'cc'?"),
-        ({"policy": str(PRETRAINED)}, f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_"),
         ({"policy": "resilient_servo_loked_joints"}, "did you mean 'resilient_servo_locked_joints'?"),
         ({"policy": "cc", "controller": {"kind": "cpg"}}, "controller.kind is 'cpg'; expected 'cc'"),
         ({"controller": {"tuned": "cc"}, "robot": "resilient"}, "--robot resilient"),
