@@ -123,10 +123,14 @@ def plugin_of(owner: type[Any]) -> str | None:
     return module if "." in module else getattr(sys.modules.get(module), "__file__", None)
 
 
-def is_again(known: object, new: object) -> bool:
-    """Return True if ``new`` has the name and module of ``known``: its file, or a notebook's cell, was run again."""
+def check_free(what: str, known: object | None, new: object) -> None:
+    """Raise ConfigError if ``known`` is registered by the name of ``what``, and is another than ``new``.
+
+    The same name in the same module is the same: its file, or a notebook's cell, was run again.
+    """
     names = [(getattr(one, "__module__", None), getattr(one, "__qualname__", id(one))) for one in (known, new)]
-    return names[0] == names[1]
+    if known is not None and names[0] != names[1]:
+        raise ConfigError(f"the name of {what} is taken; expected another name")
 
 
 def choose_registered(name: object, known: Iterable[str], where: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from snake_gym.config import ConfigError, choose
 from snake_gym.config.errors import show
-from snake_gym.plugins import is_again, plugin_of
+from snake_gym.plugins import check_free, plugin_of
 
 TASKS: dict[str, str | type[Any]] = {
     "SnakeGym/Waypoints-v0": "snake_gym.tasks.waypoints:WaypointsConfig",
@@ -66,8 +66,7 @@ def register_task(env_id: str) -> Callable[[Config], Config]:
                 f"task {env_id} is {show(config_type)}; expected a dataclass that inherits from EnvConfig"
             )
         known = TASKS.get(env_id)
-        if env_id in registry and (known is None or not is_again(known, config_type)):
-            raise ConfigError(f"the name {env_id!r} of a task is taken; expected another name")
+        check_free(f"task {env_id!r}", known or registry.get(env_id), config_type)
         TASKS[env_id] = config_type
         register_envs()
         return config_type

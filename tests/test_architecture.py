@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "benchmark": {*BELOW_ENVS, "envs", "render"},
     "hardware.bus": set(),
     "hardware.calibration": {"hardware.bus", "robot"},
-    "hardware.pose": {"hardware.bus", "robot"},
+    "hardware.pose": {"hardware.bus", "robot", "controllers.nominal_chain"},
     "hardware.guard": {"hardware.bus", "hardware.calibration", "robot"},
     "hardware.robot.measured_task": {"hardware", *BELOW_ENVS},  # a task of the envs, played by the robot
     "hardware.robot": {"hardware", "robot", "controllers", "interface"},

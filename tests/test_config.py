@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,7 +23,6 @@ from snake_gym.config import (
     dump_yaml,
     load_yaml,
     merge,
-    nearest,
     read_json,
     require,
     run_program,
@@ -74,26 +74,20 @@ def test_endless_files_are_not_read(reader: Callable[[str], object], tmp_path: P
         ("a: \udcff", "cannot be read: 'utf-8' codec can't decode"),
         ("- 1\n- 2\n", "holds [1, 2]; expected settings of the form 'key: value'"),
         ("# nothing\n---\n", "is empty; expected settings"),
+        (None, "does not exist; did you mean"),
     ],
 )
-def test_a_broken_file_is_one_line(content: str, complaint: str, tmp_path: Path) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(content, errors="surrogateescape")
+def test_a_broken_file_is_one_line(content: str | None, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "demo.yaml"
+    if content is None:
+        path.touch()
+        path = tmp_path / "dmeo.yaml"
+    else:
+        path.write_text(content, errors="surrogateescape")
     with pytest.raises(ConfigError) as caught:
         load_yaml(path)
     assert str(caught.value).startswith(f"{path} {complaint}")
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_file_names_its_nearest_neighbour(tmp_path: Path) -> None:
-    (tmp_path / "demo.yaml").touch()
-    nearest = f"; did you mean '{tmp_path}/demo.yaml'?"
-    for name, expected in (("dmeo.yaml", nearest), ("demo", nearest), ("zzz.yaml", "")):
-        with pytest.raises(ConfigError) as caught:
-            load_yaml(tmp_path / name)
-        assert str(caught.value) == f"{tmp_path / name} does not exist{expected}"
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        load_yaml(tmp_path)
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -143,25 +137,10 @@ def test_overrides_are_read_as_yaml() -> None:
     assert apply_overrides({}, ["a=1", "a=2"]) == {"a": 2}
 
 
-@pytest.mark.parametrize(
-    ("assignment", "message"),
-    [
-        ("abc", "'abc' is not an assignment; expected key=value"),
-        ("a..b=3", "'a..b=3' is not an assignment"),
-        ("seed.x=3", "'seed.x=3' cannot be set: seed is 1, not a group"),
-        ("a=[1", "the value in 'a=[1' is not valid YAML"),
-    ],
-)
-def test_a_bad_override(assignment: str, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+@pytest.mark.parametrize("assignment", ["abc", "a..b=3", "seed.x=3", "a=[1"])
+def test_a_bad_override_is_named(assignment: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(assignment)):
         apply_overrides({"seed": 1}, [assignment])
-    assert str(caught.value).startswith(message)
-
-
-def test_nearest() -> None:
-    choices = ["batch", "learning_rate", "n_envs", "train", "brain"]
-    found = {name: nearest(name, choices) for name in ("Learning-Ratee", "qqq", "num_envs", "trian")}
-    assert found == {"Learning-Ratee": "learning_rate", "qqq": None, "num_envs": "n_envs", "trian": "train"}
 
 
 # --- command line ----------------------------------------------------------------------------------------------------

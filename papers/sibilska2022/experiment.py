@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 from scipy.integrate import BDF
 
 from papers.sibilska2022.models import CentreModel, Mask, PublishedHeadModel
-from snake_gym.controllers.cc import couple
 from snake_gym.controllers.guidance import SteeringConfig, bearing, steering_offset, wrap_angle
 from snake_gym.controllers.serpenoid import GaitConfig, serpenoid_reference
 from snake_gym.robot.measurement import centre_offset
@@ -158,7 +157,8 @@ class ControlLaw:
         phase = np.array([gait.frequency_rad_s * time_s])
         reference = serpenoid_reference(phase, gait.amplitude_rad, gait.phase_shift_rad, self._n_joints, offset)
         phi, phi_dot = theta[:, :-1] - theta[:, 1:], theta_dot[:, :-1] - theta_dot[:, 1:]
-        return couple(self._kp * (reference - phi) - self._kd * phi_dot, self._coupling[:, None])
+        u = self._kp * (reference - phi) - self._kd * phi_dot
+        return np.concatenate([u[:, :1], u[:, 1:] + self._coupling[:, None] * u[:, :-1]], axis=1)  # eq. 37
 
 
 def simulate(

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from snake_gym.config import ConfigError
+from snake_gym.plugins import check_free
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -100,9 +101,7 @@ def register_controller(kind: str, config_type: type[Any]) -> Callable[[MadeCont
         raise TypeError(f"config_type of controller {kind!r} is {config_type!r}; expected a dataclass")
 
     def register(cls: MadeController) -> MadeController:
-        known = CONTROLLERS.get(kind)
-        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise ValueError(f"controller {kind!r} is {known.__module__}.{known.__qualname__}; choose another name")
+        check_free(f"controller {kind!r}", CONTROLLERS.get(kind), cls)
         cls.config_type = config_type
         CONTROLLERS[kind] = cls
         return cls

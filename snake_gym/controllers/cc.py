@@ -18,10 +18,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched
-from snake_gym.controllers.guidance import PointOfSight
-from snake_gym.controllers.serpenoid import Wave
-from snake_gym.controllers.sjc import SjcConfig
+from snake_gym.controllers.base import ControllerState, Gain, PerWorld, register_controller, searched
+from snake_gym.controllers.sjc import Sjc, SjcConfig
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -33,13 +31,6 @@ class CcConfig(SjcConfig):
     """Share c of the neighbour's control signal (eq. 37)."""
     gain_ratio_s: Gain | None = searched(None, 0.01, 3.0, log=True)
     """Ratio k_d / k_p [s] of the joint loop; None: the robot's own gains (2.0 s for ``resilient``, as in the paper)."""
-
-
-def couple(control: FloatArray, coupling: FloatArray | float = 0.5) -> FloatArray:
-    """Return ``u_i + c u_{i-1}`` for joints i >= 2 (eq. 37) from the uncoupled signals ``control`` (W, J)."""
-    coupled = control.copy()
-    coupled[:, 1:] += coupling * control[:, :-1]
-    return coupled
 
 
 class NeighbourGains(NamedTuple):
@@ -80,20 +71,15 @@ def neighbour_gains(
 
 
 @register_controller("cc", CcConfig)
-class Cc(Gait):
+class Cc(Sjc):
     """Controller of a steered serpenoid gait with coupled joints. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
-
-    lopsided = ()
 
     def __init__(self, config: CcConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
-        self._wave = Wave(self.parameter, spec.n_joints)
-        self._guidance = PointOfSight(spec, config.tracked_point)
         self._gains = neighbour_gains(config, spec, self.parameter)
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
-        reference = self._wave.advance(state, dt_s)
-        reference += self._guidance.offset(measurement, goal, self.parameter)
+        reference = self.steered(measurement, goal, state, dt_s)
         reference[1:] += self._gains.signal(reference - measurement.joint_angle.T, measurement.joint_rate.T)
         return self.limited(reference)

@@ -99,8 +99,6 @@ class DrivenGaits:
     """
 
     def __init__(self, gaits: Mapping[str, Controller], spec: ChainSpec, fade_s: float = 1.0) -> None:
-        if not gaits:
-            raise ValueError("gaits is empty; expected at least one")
         self.names, self._gaits = tuple(gaits), tuple(gaits.values())
         self.n_joints, self._spec, self.fade_s = spec.n_joints, spec, fade_s
         self._rate = np.minimum(spec.joints("actuator.speed_limit_rad_s"), FASTEST_RAD_S)

@@ -40,8 +40,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from snake_gym.config.settings import Share
-from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register_controller, searched, wrap_phase
-from snake_gym.controllers.cc import CcConfig, NeighbourGains, neighbour_gains
+from snake_gym.controllers.base import ControllerState, PerWorld, register_controller, searched, wrap_phase
+from snake_gym.controllers.cc import Cc, CcConfig, NeighbourGains, neighbour_gains
 from snake_gym.controllers.fault_detection import (
     FREE,
     LOCKED,
@@ -52,8 +52,6 @@ from snake_gym.controllers.fault_detection import (
     known_kind,
     part_of,
 )
-from snake_gym.controllers.guidance import PointOfSight
-from snake_gym.controllers.serpenoid import Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -95,26 +93,20 @@ class FaultAwareConfig(CcConfig):
 
 
 @register_controller("fault_aware", FaultAwareConfig)
-class FaultAware(Gait):
+class FaultAware(Cc):
     """Controller with coupled joints, fault detection, reverse driving and a re-planned wave.
 
     State: ``phase`` (W,) [rad] in [0, 2 pi), ``reverse`` (W,) 1 where the tail leads, ``trim`` (W, J) [rad], and the
     detector's, whose names begin with ``fault_``.
     """
 
-    lopsided = ()
-
     def __init__(self, config: FaultAwareConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
-        self._wave = Wave(self.parameter, spec.n_joints)
-        self._guidance = PointOfSight(spec, config.tracked_point)
         self.detector = FaultDetector(config.detector, spec)
         self._nominal = self.detector.nominal
         # Moment of each joint about the middle of the robot, -1 at the tail to 1 at the head
         self._lever = np.linspace(-1.0, 1.0, spec.n_joints) if spec.n_joints > 1 else np.zeros(1)
-        self._gains, self._gains_reverse = (
-            neighbour_gains(config, spec, self.parameter, from_head) for from_head in (False, True)
-        )
+        self._gains_reverse = neighbour_gains(config, spec, self.parameter, from_head=True)
         self._is_symmetric = all(map(np.array_equal, self._gains, self._gains_reverse))
 
     def initial_state(self, n_worlds: int) -> ControllerState:
@@ -185,7 +177,7 @@ class FaultAware(Gait):
         if changed.any():
             shift = np.broadcast_to(parameter["phase_shift_rad"], now.shape)
             phase = state["phase"]
-            phase[changed] = mirror_phase(phase, shift, self.n_joints)[changed]
+            phase[changed] = (-phase - (self.n_joints - 1) * shift)[changed]  # the mirrored gait's, in the same shape
             wrap_phase(phase)
             state["reverse"][:] = now
         return now
@@ -241,8 +233,3 @@ def mirror_measurement(measurement: Measurement, mirrored: NDArray[np.bool_]) ->
         measurement.pose_valid,
         measurement.centre_xy_w,
     )
-
-
-def mirror_phase(phase: FloatArray, phase_shift_rad: FloatArray, n_joints: int) -> FloatArray:
-    """Return the phase (W,) [rad] with which the mirrored gait has the present shape of the gait."""
-    return np.asarray(-phase - (n_joints - 1) * phase_shift_rad, dtype=np.float64)

@@ -36,6 +36,7 @@ from pydantic import Field
 from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, wrap_angle
 from snake_gym.controllers.nominal_chain import Motion, NominalChain
+from snake_gym.controllers.nominal_joint import fade
 from snake_gym.controllers.serpenoid import GaitConfig
 from snake_gym.controllers.speed_hold import pace_of
 from snake_gym.robot.measurement import Goal, Measurement, chain_angles, tracked_point
@@ -44,9 +45,6 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 ErrorLoop = Literal["model", "actuator"]
 Pace = tuple[FloatArray, FloatArray]
 """Gait frequency [rad/s] at a step's start and its growth [rad/s^2] over the step; (W,) or one for all."""
-
-_CRITICAL = 1e-6
-"""Distance [1/s] of the roots of the error's equation below which they count as one."""
 
 
 class PflConfig(SteeringConfig, GaitConfig):
@@ -121,8 +119,9 @@ class Pfl(Gait):
             angle, rate, acceleration = self._gait(state, raw, pace, ahead_s)
             if self.config.error_loop == "actuator":
                 return angle, rate, acceleration
-            left, left_rate = self._error_ahead(error, error_rate, ahead_s)
-            push = self._column("rate_gain_per_s") * left_rate + self._column("position_gain_per_s2") * left
+            kp, kd = self._column("position_gain_per_s2"), self._column("rate_gain_per_s")
+            left, left_rate = fade(error, error_rate, kp, kd, ahead_s)
+            push = kd * left_rate + kp * left
             left = np.clip(left, -self._largest_error, self._largest_error)
             return angle - left, rate - left_rate, acceleration + push
 
@@ -196,19 +195,6 @@ class Pfl(Gait):
         fade = np.exp(-band * ahead_s)
         left = fade * (left + slope * ahead_s)
         return raw + left, fade * slope - band * left
-
-    def _error_ahead(self, error: FloatArray, rate: FloatArray, ahead_s: float) -> tuple[FloatArray, FloatArray]:
-        """Return joint error and its rate (W, J) after ``ahead_s`` [s] of ``e_ddot + k_d e_dot + k_p e = 0``."""
-        half = 0.5 * self._column("rate_gain_per_s")
-        square = half**2 - self._column("position_gain_per_s2")
-        root = np.sqrt(square.astype(np.complex128))
-        small = np.abs(root) < _CRITICAL
-        spread = np.cosh(root * ahead_s).real
-        grown = np.where(small, ahead_s, np.sinh(root * ahead_s) / np.where(small, 1.0, root)).real
-        slope = rate + half * error
-        fade = np.exp(-half * ahead_s)
-        left = fade * (spread * error + grown * slope)
-        return left, fade * (square * grown * error + spread * slope) - half * left
 
     def _observe(self, measurement: Measurement, state: ControllerState) -> tuple[Motion, FloatArray]:
         """Note the sample; return link angles with mean rates since the last command, and the rates' age (W,) [s].

@@ -12,8 +12,8 @@ import numpy as np
 
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-_TERMS = 24
-"""Terms of the exponential series; the matrix is halved until its norm is below one."""
+_CRITICAL = 1e-6
+"""Distance [1/s] of the roots of the error's equation below which they count as one."""
 
 
 class NominalJoints:
@@ -37,31 +37,24 @@ class NominalJoints:
         """
         error = reference - angle
         if self.kind == "acceleration":
-            response = _oscillator_response(self.kp, self.kd, dt_s)
-            before = rate.copy()
-            angle += (1.0 - response[:, 0, 0]) * error + response[:, 0, 1] * before
-            rate[:] = -response[:, 1, 0] * error + response[:, 1, 1] * before
+            left, left_rate = fade(error, -rate, self.kp, self.kd, dt_s)
+            angle[:], rate[:] = reference - left, -left_rate
         else:
             reach = self._fastest * dt_s
             angle += np.clip(-np.expm1(-self._stiffness * dt_s) * error, -reach, reach)
 
 
-def _oscillator_response(kp: FloatArray, kd: FloatArray, dt_s: float) -> FloatArray:
-    """Return the map (J, 2, 2) of (phi - phi_ref, phi_dot) over ``dt_s`` [s] of ``phi_ddot = kp error - kd phi_dot``.
-
-    It is the exponential of [[0, 1], [-kp, -kd]] dt, by its series.
-    """
-    matrix = np.zeros((kp.size, 2, 2))
-    matrix[:, 0, 1] = dt_s
-    matrix[:, 1, 0] = -kp * dt_s
-    matrix[:, 1, 1] = -kd * dt_s
-    halvings = max(0, int(np.ceil(np.log2(max(1.0, float(np.abs(matrix).sum(axis=(1, 2)).max()))))))
-    matrix /= 2.0**halvings
-    term = np.tile(np.eye(2), (kp.size, 1, 1))
-    response = term.copy()
-    for k in range(1, _TERMS):
-        term = term @ matrix / k
-        response = response + term
-    for _ in range(halvings):
-        response = response @ response
-    return response
+def fade(
+    error: FloatArray, rate: FloatArray, kp: FloatArray, kd: FloatArray, time_s: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return an error and its rate (W, J) after ``time_s`` [s] of ``e_ddot + kd e_dot + kp e = 0``."""
+    half = 0.5 * kd
+    square = half**2 - kp
+    root = np.sqrt(square.astype(np.complex128))
+    slow, fast = np.exp((root - half) * time_s), np.exp(-(root + half) * time_s)
+    small = np.abs(root) < _CRITICAL
+    spread = 0.5 * (slow + fast).real
+    grown = np.where(small, time_s * slow, 0.5 * (slow - fast) / np.where(small, 1.0, root)).real
+    slope = rate + half * error
+    left = spread * error + grown * slope
+    return left, square * grown * error + spread * slope - half * left

@@ -28,8 +28,12 @@ class Sjc(Gait):
         self._wave = Wave(self.parameter, spec.n_joints)
         self._guidance = PointOfSight(spec, config.tracked_point)
 
-    def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
+    def steered(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
+        """Return the wave with its offset (J, W) [rad], beyond limits too; advance the phase by ``dt_s`` [s]."""
         reference = self._wave.advance(state, dt_s)
         reference += self._guidance.offset(measurement, goal, self.parameter)
-        return self.limited(reference)
+        return reference
+
+    def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
+        """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
+        return self.limited(self.steered(measurement, goal, state, dt_s))

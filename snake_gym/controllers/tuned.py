@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 
 from snake_gym.config import ConfigError, find_config, load_yaml
 from snake_gym.controllers.base import CONTROLLERS
-from snake_gym.plugins import plugin_options
-from snake_gym.robot.catalogue import UNNAMED, load_any_robot, name_robot
+from snake_gym.robot.catalogue import load_any_robot
 from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.difference import robot_note
 
@@ -57,9 +55,7 @@ def find_tuned(kind: str, spec: ChainSpec) -> Path:
     path = tuned_file(spec.name, kind)
     if path.is_file():
         return path
-    options = shlex.join(["--robot", name_robot(spec)])
-    holds = f", where {UNNAMED} holds the robot's settings (name: {spec.name})" if UNNAMED in options.split() else ""
-    advice = f"make them with `{' '.join([PROGRAM, '--controller', kind, options, *plugin_options()])}`{holds}"
+    advice = f"make them with `{PROGRAM} --controller {kind} --robot {spec.name}` (or the robot's file)"
     if spec.in_space:
         advice = (
             f"{PROGRAM} is for planar robots; expected a file of yours, as configs/controllers/snake_robot_iii/swl.yaml"

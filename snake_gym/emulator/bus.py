@@ -201,7 +201,6 @@ class EmulatedBus:
         """Lock held while the bus works; another thread takes it to look at several registers at once."""
         self.unplugged = False
         """True while the host's port is gone."""
-        self.n_collisions = 0
         self.protocol = self.servos[0].protocol
         self._parser = PacketParser(self.protocol)
         self._requests: deque[tuple[float, Packet]] = deque()
@@ -235,7 +234,6 @@ class EmulatedBus:
             if start_s > self._line_free_s + _IDLE_LINE_S:
                 self._parser.flush()
             if start_s < self._answers_end_s - _SLACK_S:  # both talk
-                self.n_collisions += 1
                 self._to_host = [(end_s, _spoiled(answer)) for end_s, answer in self._to_host]
                 data = _spoiled(data)
             self._line_free_s = start_s + wire_time_s(len(data), self.baud)

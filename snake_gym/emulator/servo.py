@@ -209,7 +209,9 @@ class EmulatedServo:
     @property
     def torque_on(self) -> bool:
         """True if the motor's output is on: enabled, supplied and not switched off by a protection."""
-        return self._powered and not self.dead and self.memory.get("torque_enable") == 1 and not self._is_unloaded()
+        faults = self._bits["voltage"] | self._bits["encoder"] | self._bits["heat"]
+        is_unloaded = self.error() & self.memory.get("unload_condition") & faults
+        return self._powered and not self.dead and self.memory.get("torque_enable") == 1 and not is_unloaded
 
     def listens(self, baud: int) -> bool:
         """Return True if the servo understands a host at this baud rate now."""
@@ -290,7 +292,10 @@ class EmulatedServo:
         at_stop = abs(angle_rad) >= self.stop_rad - _AT_STOP_RAD and (target - angle_rad) * angle_rad > 0.0
         if self.jammed or at_stop:
             load = min(max(_STALL_GAIN * (target - angle_rad), -limit), limit) if enabled else 0.0
-        self._check_supply(now_s)
+        supplied = self.supply_v > _DEAD_V
+        if supplied and not self._powered:
+            self.power_cycle(now_s)
+        self._powered = supplied
         self.angle_rad, self.rate_rad_s, self.load = angle_rad, rate_rad_s, load
         if not self.encoder_broken:
             self._actual = self.zero_steps + self.direction * round(angle_rad / self.family.step_rad)
@@ -310,7 +315,8 @@ class EmulatedServo:
             limit = min(limit, memory.value("protective_torque"))
         if enabled:
             self._aim = self.imprecision.late(self._goal(), self._now_s)
-            target = self.angle_at(self._aim)
+            way = self._aim - self.present()  # within the present turn
+            target = self.direction * (self._actual + way - self.zero_steps) * self.family.step_rad
         else:
             self._rest()
             target = self.angle_rad
@@ -318,11 +324,6 @@ class EmulatedServo:
         speed_rad_s = min(abs(memory.value("goal_speed")) or top, top)  # 0 is the greatest
         self._command = JointCommand(target, enabled, limit, speed_rad_s)
         return self._command
-
-    def angle_at(self, present_steps: float) -> float:
-        """Return the joint angle [rad] of ``present_steps`` as present position, in the present turn."""
-        actual = self._actual + present_steps - self.present()
-        return self.direction * (actual - self.zero_steps) * self.family.step_rad
 
     def power_cycle(self, now_s: float) -> None:
         """Switch the servo off and on: what is not in EEPROM is lost; it answers when it has started up."""
@@ -356,13 +357,3 @@ class EmulatedServo:
         goal = memory.get("goal_position")
         low, high = memory.get("min_angle_limit"), memory.get("max_angle_limit")
         return float(goal if low == high == 0 else min(max(goal, low), high))
-
-    def _is_unloaded(self) -> bool:
-        off = self._bits["voltage"] | self._bits["encoder"] | self._bits["heat"]
-        return bool(self.error() & self.memory.get("unload_condition") & off)
-
-    def _check_supply(self, now_s: float) -> None:
-        supplied = self.supply_v > _DEAD_V
-        if supplied and not self._powered:
-            self.power_cycle(now_s)
-        self._powered = supplied

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, apply_keywords
 from snake_gym.config.errors import show
-from snake_gym.plugins import are_finite, load_plugins
+from snake_gym.plugins import check_numbers, load_plugins
 from snake_gym.registry import find_task
 from snake_gym.robot.spec import FloatArray
 from snake_gym.tasks.task import EnvConfig
@@ -47,17 +47,7 @@ def check_action(action: Any, shape: tuple[int, ...]) -> FloatArray:
 
     Raises ValueError for another shape, no numbers, or an entry that is not finite.
     """
-    try:
-        values = np.asarray(action, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"action is {show(action)}; expected numbers of shape {shape}") from None
-    if values.shape != shape:
-        what = " (worlds, actions)" if len(shape) == 2 else ""
-        raise ValueError(f"action has shape {values.shape}; expected {shape}{what}")
-    if not are_finite(values):
-        place = tuple(np.argwhere(~np.isfinite(values))[0].tolist())
-        raise ValueError(f"action{list(place)} is {values[place]}; expected a finite number in [-1, 1]")
-    return values.clip(-1.0, 1.0)
+    return check_numbers(action, shape, "action").astype(np.float64).clip(-1.0, 1.0)
 
 
 def check_seed(seed: Any, largest: int = LARGEST_SEED, where: str = "seed") -> int:

@@ -24,7 +24,6 @@ from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observer import Observer
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.plugins import are_finite, check_numbers
-from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.protocol import Robot
 from snake_gym.robot.spec import FloatArray
@@ -69,7 +68,6 @@ class SnakeCore:
         self.config, self.n_worlds = config, n_worlds
         self.spec = config.load_robot()
         self.n_steps = config.n_steps(self.spec)
-        _check_start(config, self.spec)
 
         # What the settings make
         self.task: Task = config.make_task(self.spec, n_worlds)
@@ -113,18 +111,13 @@ class SnakeCore:
         self.measurement: Measurement = self.sensors.measure(self.robot)
         self.goal: Goal = self.task.goal()
         """Where to go, as policies are shown it."""
-        self.privileged = self._privileged_layout()
+        kinds, names = tuple(sorted(config.faults.present_kinds)), config.observation.privileged
+        truth = Truth(self.robot, self.measurement, self.randomisation, kinds, self.task.obstacles is not None)
+        self.privileged = PrivilegedLayout(names, truth) if names else None
         """Truth in observations, for critics; None: there is none."""
         self._at_first = self.get_state()
         self.lean_infos = False
         """Whether a step gives the infos of speed and weighted reward terms alone."""
-
-    def _privileged_layout(self) -> PrivilegedLayout | None:
-        names, faults = self.config.observation.privileged, self.config.faults
-        if not names:
-            return None
-        kinds, among = tuple(sorted(faults.present_kinds)), self.task.obstacles is not None
-        return PrivilegedLayout(names, Truth(self.robot, self.measurement, self.randomisation, kinds, among))
 
     @property
     def point_xy(self) -> FloatArray:
@@ -443,14 +436,6 @@ class SnakeCore:
         for name, streams in self.streams.items():
             arrays |= streams.state_arrays(f"stream/{name}")
         return arrays
-
-
-def _check_start(config: EnvConfig, spec: ChainSpec) -> None:
-    """Raise ConfigError for a start at which the robot would be bent beyond its stops."""
-    stop_rad = float(spec.joints("joint_stop_rad").min())
-    if config.start.amplitude_rad > stop_rad:
-        bend = f"env.start.amplitude_rad is {config.start.amplitude_rad:g}"
-        raise ConfigError(f"{bend}; expected at most the robot's joint_stop_rad, {stop_rad:g}")
 
 
 def _copies(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -24,7 +24,7 @@ def make_layout(config: EnvConfig, task: Task, sensors: SensorSuite, decoder: Ac
         if name not in (*OWN, *task.columns) and layout.lacks_signal(name, signals, n_worlds):
             raise ConfigError(
                 f"the column {name} of the observations has no entries with these settings; it needs "
-                f"{COLUMNS[name].needs or 'another task'}; expected some of {', '.join((*OWN, *task.columns))}"
+                f"{COLUMNS[name].needs or 'another task'}"
             )
     return layout
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
@@ -11,9 +11,11 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
+from pydantic import Field
 
-from snake_gym.config import ConfigError
-from snake_gym.config.errors import check_options, show
+from snake_gym.config import convert
+from snake_gym.config.errors import check_options
+from snake_gym.config.settings import PositiveCount
 from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds, read_settings
 from snake_gym.envs.core import POLICY, PRIVILEGED, Observations, SnakeCore, pick
 from snake_gym.interface.observations import BOUND
@@ -80,15 +82,14 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
         lean_infos: bool = False,
         **settings: Any,
     ) -> None:
-        if not isinstance(num_envs, (int, np.integer)) or isinstance(num_envs, bool) or not 1 <= num_envs <= MAX_ENVS:
-            raise ConfigError(f"num_envs is {show(num_envs)}; expected an integer from 1 to {MAX_ENVS}")
+        num_envs = convert(Annotated[int, Field(ge=1, le=MAX_ENVS)], num_envs, "num_envs")
         if render_mode not in (None, "rgb_array", *(["human"] if num_envs == 1 else [])):
             raise ValueError(f"render_mode is {render_mode!r}; expected None, 'rgb_array' or, for one world, 'human'")
         self.core = SnakeCore(read_settings(env_id, plugin, config, settings), num_envs)
         if max_episode_steps is not None:
-            if not isinstance(max_episode_steps, int) or max_episode_steps < 1:
-                raise ConfigError(f"max_episode_steps is {show(max_episode_steps)}; expected an integer of at least 1")
-            self.core.limit_steps(min(max_episode_steps, self.core.n_steps))
+            self.core.limit_steps(
+                min(convert(PositiveCount, max_episode_steps, "max_episode_steps"), self.core.n_steps)
+            )
         self.core.lean_infos = lean_infos
         self.num_envs = num_envs
         self.render_mode = render_mode

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pydantic
@@ -24,7 +24,7 @@ from snake_gym.config import ConfigError, Settings
 from snake_gym.config.errors import show
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED
 from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
-from snake_gym.plugins import check_numbers, choose_registered, describe_failure, is_again
+from snake_gym.plugins import check_free, check_numbers, choose_registered, describe_failure
 from snake_gym.registry import TASKS, find_task
 from snake_gym.robot import muscle_pair
 from snake_gym.robot.chain import ChainSpec, FloatArray
@@ -63,27 +63,32 @@ class Seen(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A named part of an observation."""
+    """A named part of what is ``Seen``, or of a truth (``tasks.privileged``)."""
 
-    values: Callable[[Seen], FloatArray]
-    """(W, width), or what can be broadcast to it."""
+    values: Callable[[Any], FloatArray]
+    """(W, width); of an observation also what can be broadcast to it."""
     unit: str
     meaning: str
-    width: Callable[[ObservationLayout], int]
-    """Entries that it has for a robot; 0: the robot has no use for it."""
-    scale: Callable[[ObservationLayout], float]
-    bound: float
+    width: int | Callable[[Any], int] = 1
+    """Entries, for a layout or a truth; 0: there is nothing to show."""
+    scale: float | Callable[[Any], float] = 1.0
+    bound: float = BOUND
     needs: str = ""
     """Settings without which there is nothing to show, in words."""
     mirror: Mirror = None
     """How its values look in a mirror; None: nobody has said it."""
 
-
-class HasRobot(Protocol):
-    """Whatever knows its robot: a layout of observations, or a truth."""
-
-    @property
-    def spec(self) -> ChainSpec: ...
+    def place(self, name: str, first: int, of: Any, is_named: bool) -> Field:
+        """Return its place. Raises ConfigError: nothing to show though it is named, or numbers out of their range."""
+        width, scale = (one(of) if callable(one) else one for one in (self.width, self.scale))
+        if not isinstance(width, int | np.integer) or width < 0:
+            raise ConfigError(f"the width of column {name} is {show(width)}; expected an integer >= 0")
+        if check_numbers(scale, (), f"the scale of column {name}") == 0.0:
+            raise ConfigError(f"the scale of column {name} is 0; expected another number")
+        if width == 0 and is_named:
+            needs = f"; it needs {self.needs}" if self.needs else f" ({self.meaning}); expected others"
+            raise ConfigError(f"the column {name} has no entries with this robot and these settings{needs}")
+        return Field(name, first, int(width), scale, self.bound, self.unit, self.meaning)
 
 
 Values = TypeVar("Values", bound=Callable[[Seen], FloatArray])
@@ -147,11 +152,8 @@ def register_column(
         raise ConfigError(f"the bound of column {name} is {bound:g}; expected in (0, {BOUND:g}]")
 
     def add(values: Values) -> Values:
-        if name in COLUMNS and not is_again(COLUMNS[name].values, values):
-            raise ConfigError(f"the column {name!r} of {COLUMNS[name].values.__module__} is taken; expected another")
-        widths = width if callable(width) else lambda layout: width
-        scales = scale if callable(scale) else lambda layout: scale
-        COLUMNS[name] = Column(values, unit, meaning, widths, scales, bound, needs, mirror)
+        check_free(f"column {name!r}", getattr(COLUMNS.get(name), "values", None), values)
+        COLUMNS[name] = Column(values, unit, meaning, width, scale, bound, needs, mirror)
         return values
 
     return add
@@ -231,18 +233,10 @@ class ObservationLayout:
                 column = find_column(name, "a column of the observations")
                 if name in self.fields:
                     raise ConfigError(f"the column {name} of the observations is named twice; expected each once")
-                width, scale = column.width(self), column.scale(self)
-                if not isinstance(width, int | np.integer) or width < 0:
-                    raise ConfigError(f"the width of column {name} is {show(width)}; expected an integer >= 0")
-                if check_numbers(scale, (), f"the scale of column {name}") == 0.0:
-                    raise ConfigError(f"the scale of column {name} is 0; expected another number")
-                if width:
-                    self.fields[name] = Field(name, start, width, scale, column.bound, column.unit, column.meaning)
-                    start += width
-                elif given != USUAL:
-                    needs = f"; it needs {column.needs}" if column.needs else f" ({column.meaning}); expected others"
-                    without = "has no entries with this robot and these settings"
-                    raise ConfigError(f"the column {name} of the observations {without}{needs}")
+                place = column.place(name, start, self, is_named=given != USUAL)
+                if place.width:
+                    self.fields[name] = place
+                    start += place.width
         self.step_size = start
         """Entries of one control step."""
         self.size = start * history
@@ -332,12 +326,12 @@ def _own_values(name: str, seen: Seen, shape: tuple[int, int]) -> FloatArray:
 # --- our own columns -------------------------------------------------------------------------------------------------
 
 
-def n_joints(of: HasRobot) -> int:
+def n_joints(of: Any) -> int:
     """Return the number of joints of a layout's robot, or of a truth's."""
-    return of.spec.n_joints
+    return int(of.spec.n_joints)
 
 
-def rate_scale(of: HasRobot) -> float:
+def rate_scale(of: Any) -> float:
     """Return the scale of joint rates of a layout's robot, or of a truth's: 1 is the fastest servo's limit."""
     fastest = of.spec.joints("actuator.speed_limit_rad_s")
     return 1.0 / float(fastest.max()) if np.isfinite(fastest).all() else 0.5

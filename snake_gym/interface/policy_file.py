@@ -184,10 +184,7 @@ def describe_missing(path: str | os.PathLike[str]) -> str:
     """A line about a path at which there is no contract: what is there, and what was probably meant."""
     path = Path(path)
     fault = f"holds no {CONTRACT}" if path.is_dir() else "is no policy file" if path.exists() else "does not exist"
-    inside = [str(contract.parent) for contract in sorted(path.glob(f"*/{CONTRACT}"))]
-    guess: Path | str | None = inside[0] if inside else None
-    if not path.exists():
-        guess = near_path(path) or nearest(str(path), shipped_policies())
+    guess = None if path.exists() else near_path(path) or nearest(str(path), shipped_policies())
     if guess is not None:
         return f"{path} {fault}; did you mean {str(guess)!r}?"
     return (

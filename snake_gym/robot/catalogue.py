@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from snake_gym.config import ConfigError, build, choose, differences, find_config, load_yaml, merge, to_dict
+from snake_gym.config import ConfigError, build, choose, differences, load_yaml, merge, to_dict
 from snake_gym.config.errors import hint, join
 from snake_gym.plugins import load_object
 from snake_gym.robot.chain import ChainSpec
@@ -19,8 +18,6 @@ from snake_gym.robot.spec import RobotSpec
 _FILE_SUFFIXES = (".yaml", ".yml")
 KINDS = {"spatial": "snake_gym.spatial.spec:SpatialSpec"}
 """What ``chain`` of a robot's settings may be -> class of the settings, ``module:NAME``; without it, a RobotSpec."""
-UNNAMED = "ROBOT.yaml"
-"""Stands, in commands for people, for a robot in a file unknown."""
 
 
 def load_any_robot(
@@ -62,18 +59,6 @@ def find_kind(kind: str) -> type[ChainSpec]:
     """Return the class of the settings of robots with this ``chain``."""
     found: type[ChainSpec] = load_object(KINDS[kind], f"chain {kind}")
     return found
-
-
-def name_robot(spec: object) -> str:
-    """Return the preset, or the file in ``configs/robot`` or the working folder, that is this robot; else UNNAMED."""
-    name = getattr(spec, "name", "")
-    if PRESETS.get(name) == spec:
-        return name
-    for path in (Path("configs", "robot", f"{name}.yaml"), Path(f"{name}.yaml")):
-        with contextlib.suppress(ConfigError):
-            if find_config(path).is_file() and load_any_robot(path) == spec:
-                return str(path)
-    return UNNAMED
 
 
 def _expected() -> str:

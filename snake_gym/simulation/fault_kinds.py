@@ -19,7 +19,7 @@ from snake_gym.config import ConfigError
 from snake_gym.config.errors import show
 from snake_gym.physics import faults as codes
 from snake_gym.physics.faults import HEALTHY
-from snake_gym.plugins import is_again
+from snake_gym.plugins import check_free
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 Spread = float | tuple[float, float]
@@ -181,9 +181,7 @@ def register_fault_kind(
 
     def add(effect: Effect) -> Effect:
         taken = next((kind for kind in FAULT_KINDS.values() if name == kind.name or code == kind.code), None)
-        if taken is not None and (taken.effect is None or not is_again(taken.effect, effect)):
-            names = ", ".join(FAULT_KINDS)
-            raise ConfigError(f"the kind of fault {name!r} is taken; expected another name than {names}")
+        check_free(f"fault kind {name!r}", taken and (taken.effect or taken), effect)
         text = " ".join((effect.__doc__ or "").partition("\n\n")[0].split()).rstrip(".")
         FAULT_KINDS[name] = FaultKind(name, code, text[:1].lower() + text[1:], effect, laws, strength, lacks)
         return effect

@@ -30,7 +30,7 @@ from pydantic import Field
 from snake_gym.config import ConfigError, Settings
 from snake_gym.config.settings import Share
 from snake_gym.physics.state import Patches
-from snake_gym.plugins import choose_registered, is_again
+from snake_gym.plugins import check_free, choose_registered
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
 from snake_gym.simulation.fault_kinds import Law, lacks_gears
 from snake_gym.simulation.quantities import QUANTITIES, STEEPEST_RAD, Range
@@ -66,9 +66,7 @@ def register_randomiser(name: str, laws: tuple[Law, ...] = ()) -> Callable[[Func
     """
 
     def register(function: Function) -> Function:
-        known = RANDOMISERS.get(name)
-        if known is not None and not is_again(known.function, function):
-            raise ConfigError(f"the name {name!r} of a randomiser is taken; expected another name")
+        check_free(f"randomiser {name!r}", getattr(RANDOMISERS.get(name), "function", None), function)
         RANDOMISERS[name] = Randomiser(function, laws)
         return function
 

@@ -14,6 +14,8 @@ from snake_gym.spatial.spec import FrameSpec, SpatialSpec, Triple
 
 AnyRobot = RobotSpec | SpatialSpec
 ORIGIN: Triple = (0.0, 0.0, 0.0)
+ALONG: dict[str, Triple] = {"x": (0.0, 0.5 * math.pi, 0.0), "y": (-0.5 * math.pi, 0.0, 0.0)}
+"""Turn of a shape whose axis is its z onto an axis of its body."""
 ShapeKind = Literal["capsule", "cylinder", "box", "wheel"]
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from snake_gym.config import ConfigError
 from snake_gym.robot.recorded_body import Ground
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.spatial.bodies import AnyRobot, Body, Shape, list_bodies, sensor_frames
+from snake_gym.spatial.bodies import ALONG, AnyRobot, Body, Shape, list_bodies, sensor_frames
 from snake_gym.spatial.ground import GroundSpec, make_ground
 from snake_gym.spatial.spec import SpatialSpec
 
@@ -164,10 +164,6 @@ def _hang(body: Body, made: dict[str, Element], world: Element, spec: AnyRobot, 
         _draw(element, body.shape, spec, shade, body)
 
 
-_ALONG = {"x": (0.0, 0.5 * math.pi, 0.0), "y": (-0.5 * math.pi, 0.0, 0.0)}
-"""Turn of a shape whose axis is its z onto an axis of its body."""
-
-
 def _draw(element: Element, shape: Shape, spec: AnyRobot, shade: bool, body: Body) -> None:
     attributes: dict[str, object] = {"pos": shape.middle, "contype": ROBOT_BIT, "conaffinity": GROUND_BIT}
     if shade:
@@ -180,7 +176,7 @@ def _draw(element: Element, shape: Shape, spec: AnyRobot, shade: bool, body: Bod
         size = tuple(0.5 * side for side in shape.box_sides())
         _add(element, "geom", type="box", size=size, **attributes)
         return
-    quat = quaternion(*_ALONG[shape.axis])
+    quat = quaternion(*ALONG[shape.axis])
     if shape.kind == "wheel":
         radii = (shape.radius, shape.radius, 0.5 * shape.length)
         _add(element, "geom", type="ellipsoid", size=radii, quat=quat, **attributes)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from xml.etree import ElementTree
 
-from snake_gym.spatial.bodies import AnyRobot, Body, Shape, list_bodies, sensor_frames
+from snake_gym.spatial.bodies import ALONG, AnyRobot, Body, Shape, list_bodies, sensor_frames
 
 UNLIMITED = 1e3
 """Torque [N m] and speed [rad/s] that stand for no limit, which URDF has no word for."""
-_ALONG = {"x": (0.0, 0.5 * math.pi, 0.0), "y": (-0.5 * math.pi, 0.0, 0.0)}
 
 
 def write_urdf(spec: AnyRobot) -> str:
@@ -54,7 +53,7 @@ def _link(root: ElementTree.Element, body: Body) -> None:
 
 
 def _shape(part: ElementTree.Element, shape: Shape) -> None:
-    turn = (0.0, 0.0, 0.0) if shape.kind == "box" else _ALONG[shape.axis]
+    turn = (0.0, 0.0, 0.0) if shape.kind == "box" else ALONG[shape.axis]
     ElementTree.SubElement(part, "origin", xyz=_text(shape.middle), rpy=_text(turn))
     geometry = ElementTree.SubElement(part, "geometry")
     if shape.kind == "box":

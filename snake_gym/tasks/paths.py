@@ -17,8 +17,7 @@ from snake_gym.config import ConfigError, Settings
 from snake_gym.config.errors import show
 from snake_gym.config.files import read_file
 from snake_gym.physics.state import FloatArray
-from snake_gym.tasks.task import FARTHEST_M
-from snake_gym.tasks.waypoints import Coordinate
+from snake_gym.tasks.task import FARTHEST_M, Coordinate
 
 Size = Annotated[float, Field(ge=0.01, le=1e6)]
 MOST_POINTS = 5_000

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
 from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
-from snake_gym.interface.observations import BOUND, Field, n_joints, rate_scale
-from snake_gym.plugins import check_numbers, choose_registered, is_again
+from snake_gym.interface.observations import BOUND, Column, Field, n_joints, rate_scale
+from snake_gym.plugins import check_free, check_numbers, choose_registered
 from snake_gym.robot.chain import ChainSpec, FloatArray
 from snake_gym.robot.measurement import Measurement, mean_angle, turn_back
 from snake_gym.robot.protocol import Robot
@@ -57,23 +57,7 @@ class Truth(NamedTuple):
 Values = TypeVar("Values", bound=Callable[[Truth], FloatArray])
 
 
-class PrivilegedColumn(NamedTuple):
-    """A named part of the truth."""
-
-    values: Callable[[Truth], FloatArray]
-    """(W, width)."""
-    unit: str
-    meaning: str
-    width: Callable[[Truth], int]
-    """Entries that it has; 0: there is no such thing in these worlds."""
-    scale: Callable[[Truth], float]
-    mirror: Mirror = None
-    """How its values look in a mirror; None: nobody has said it."""
-    needs: str = ""
-    """Settings without which there is nothing to tell, in words."""
-
-
-PRIVILEGED: dict[str, PrivilegedColumn] = {}
+PRIVILEGED: dict[str, Column] = {}
 """All privileged columns by name, but for those of the randomisation."""
 
 
@@ -92,11 +76,9 @@ def register_privileged(
     """
 
     def add(values: Values) -> Values:
-        if name.startswith(DRAWN) or (name in PRIVILEGED and not is_again(PRIVILEGED[name].values, values)):
-            raise ConfigError(f"the privileged column {name!r} is taken; expected another name")
-        widths = width if callable(width) else lambda truth: width
-        scales = scale if callable(scale) else lambda truth: scale
-        PRIVILEGED[name] = PrivilegedColumn(values, unit, meaning, widths, scales, mirror, needs)
+        taken = DRAWN if name.startswith(DRAWN) else getattr(PRIVILEGED.get(name), "values", None)
+        check_free(f"privileged column {name!r}", taken, values)
+        PRIVILEGED[name] = Column(values, unit, meaning, width, scale, BOUND, needs, mirror)
         return values
 
     return add
@@ -124,13 +106,8 @@ class PrivilegedLayout:
         self.fields: dict[str, Field] = {}
         self.size = 0
         for name, column in zip(names, self._columns, strict=True):
-            width = column.width(truth)
-            if width == 0:
-                needs = f"; it needs {column.needs}" if column.needs else f" ({column.meaning}); expected others"
-                raise ConfigError(f"observation.privileged has {name}, of which there is nothing here{needs}")
-            scale = column.scale(truth)
-            self.fields[name] = Field(name, self.size, width, scale, BOUND, column.unit, column.meaning)
-            self.size += width
+            self.fields[name] = column.place(name, self.size, truth, is_named=True)
+            self.size += self.fields[name].width
 
     def reflection(self) -> Reflection:
         """Return how the columns look in a mirror. Raises ConfigError where nobody has said it."""
@@ -152,14 +129,14 @@ class PrivilegedLayout:
         return shown.clip(-BOUND, BOUND, out=shown)
 
 
-def _column_of(name: str, truth: Truth) -> PrivilegedColumn:
+def _column_of(name: str, truth: Truth) -> Column:
     drawn = truth.randomisation
     if not name.startswith(DRAWN) or drawn is None:
         return PRIVILEGED[choose_registered(name, PRIVILEGED, "a name in observation.privileged")]
     quantity = name.removeprefix(DRAWN)
-    return PrivilegedColumn(
+    return Column(
         lambda truth: drawn.shares(quantity), "1", f"what was drawn of {quantity}, from -1 (lowest) to 1 (highest)",
-        lambda truth: drawn.shares(quantity).shape[1], lambda truth: 1.0, _DRAWN_MIRRORS.get(quantity, SAME),
+        drawn.shares(quantity).shape[1], mirror=_DRAWN_MIRRORS.get(quantity, SAME),
     )  # fmt: skip
 
 

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from snake_gym.config import ConfigError, Settings
-from snake_gym.config.errors import show
+from snake_gym.config import ConfigError, Settings, convert
 from snake_gym.config.settings import Positive, PositiveCount, Share
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import ObservationConfig
@@ -39,6 +38,7 @@ BoolArray = NDArray[np.bool_]
 Point = Literal["centre", "head"]
 FARTHEST_M = 1e6
 """Largest coordinate of a place [m]: farther away, a position is no finer than 1e-10 m."""
+Coordinate = Annotated[float, Field(ge=-FARTHEST_M, le=FARTHEST_M)]
 
 
 class StartConfig(Settings):
@@ -102,6 +102,11 @@ class EnvConfig(Settings, ABC):
             self.sensors.encoder_faults.check_joints(spec.n_joints)
         except ValueError as error:
             raise ConfigError(f"{group}.{error}") from None
+        bend_rad, stop_rad = self.start.amplitude_rad, float(spec.joints("joint_stop_rad").min())
+        if bend_rad > stop_rad:
+            raise ConfigError(
+                f"env.start.amplitude_rad is {bend_rad:g}; expected at most the robot's joint_stop_rad, {stop_rad:g}"
+            )
         return spec
 
     def n_steps(self, spec: RobotSpec) -> int:
@@ -149,13 +154,7 @@ class EnvConfig(Settings, ABC):
 
 def check_place(xy: Any) -> FloatArray:
     """Return a place (2,) [m] on the ground. Raises ConfigError unless it is one."""
-    try:
-        place = np.asarray(xy, np.float64)
-    except (TypeError, ValueError):
-        place = np.zeros(0)
-    if place.shape != (2,) or not (np.abs(place) <= FARTHEST_M).all():
-        raise ConfigError(f"the place is {show(xy)}; expected two coordinates [m] of at most {FARTHEST_M:g}")
-    return place
+    return np.array(convert(tuple[Coordinate, Coordinate], xy, "place"))
 
 
 class NewEpisodes(NamedTuple):

@@ -20,13 +20,11 @@ from snake_gym.interface.mirror import SAME, TURNED
 from snake_gym.interface.observations import NEAR_M, Seen, register_column
 from snake_gym.robot.measurement import mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.tasks.task import BoolArray, EnvConfig, NewEpisodes, Point, Record, Start, Step, Task
+from snake_gym.tasks.task import BoolArray, Coordinate, EnvConfig, NewEpisodes, Point, Record, Start, Step, Task
 
 PAPER_TARGETS = ((1.0, 1.0), (3.0, 1.0), (4.0, 0.0), (6.0, -1.0), (8.0, -1.0))
 """[m] sibilska2022, Table 2 (recomputed)."""
 
-Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
-"""[m] from the largest on, a position is no finer than 1e-10 m."""
 Distance = Annotated[float, Field(gt=0.0, le=1e6)]
 
 

@@ -37,7 +37,6 @@ def trainings(run: Path) -> list[int]:
     [
         (["--seeds", "2", "--seed", "1"], "--seeds goes with neither --seed nor --resume"),
         (["--jobs", "2"], "--jobs and --ray go with --seeds"),
-        (["--seeds", "2", "--set", "algorithm.gama=1"], "gama is not a setting"),
         (["--seeds", "2", "--ray", "127.0.0.1:1"], "--ray is '127.0.0.1:1', where no Ray cluster answers"),
     ],
 )

@@ -10,7 +10,6 @@ import pytest
 
 from snake_gym.benchmark import evaluate
 from snake_gym.config import dump_yaml
-from tests.agents.runs import untrained
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,18 +57,3 @@ def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path) -> None:
     shown = {(policy["name"], policy["progress_mm"][-1]) for scene in data["scenes"] for policy in scene["policies"]}
     assert len(data["scenes"]) == 3 and shown <= table
     assert (out / "replay.gif").stat().st_size < 2_000_000
-
-
-def test_a_learned_policy_plays_against_the_controllers(settings: Path, tmp_path: Path) -> None:
-    """An untrained policy on top of SJC, which does what SJC does."""
-    action = {"kind": "residual", "controller": {"kind": "sjc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}
-    run_folder = untrained(tmp_path / "run", {"action": action}, still=True)
-    run("--config", settings, "--policy", f"ppo={run_folder}", "--out", tmp_path / "out")
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
-    learned = results["policies"]["ppo"]
-    assert learned["kind"] == "learned"
-    assert learned["mean"] == pytest.approx(results["policies"]["sjc"]["mean"], abs=0.02)
-    best = results["policies"][results["best_classical"]]["mean"]
-    assert learned["ratio"] == pytest.approx(learned["mean"] / best)
-    assert learned["ratio_ci95"][0] <= learned["ratio"] <= learned["ratio_ci95"][1]
-    assert "ppo" in (tmp_path / "out" / "replay.html").read_text()

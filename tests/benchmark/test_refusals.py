@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from snake_gym.benchmark import evaluate, tune
-from snake_gym.benchmark.scenarios import BenchmarkConfig
-from snake_gym.benchmark.tuning import TuningConfig
 from snake_gym.config import ConfigError, dump_yaml
 
 CC = ["--classical-only", "--controllers", "cc", "--episodes", "2"]
@@ -30,6 +27,7 @@ SHIPPED = str(Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_s
         (["--policy", "ppo=half"], r"policy\.safetensors cannot be read: No such file"),
         (["--out", "/proc/no"], r"/proc/no cannot be written to"),
         (["--freeze", "--episodes", "2"], r"--freeze does not go with --classical-only"),
+        (["--seed", str(2**31)], r"seed \+ episodes"),
         (["--replay", "none"], r"none/results.json does not exist; expected the folder"),
         (["--replay", "none", "--seed", "3"], r"--replay does not go with --"),
     ],
@@ -52,6 +50,8 @@ def test_evaluate(words: list[str], fault: str, tmp_path: Path, monkeypatch: pyt
         ([*SJC, "--out", "/proc/no/x.yaml"], r"/proc/no cannot be written to"),
         ([*SJC, "--out", "robot.yaml"], r"robot\.yaml exists already; give --overwrite"),
         ([*SJC, "--seeds", "0,2000"], r"seed is 2000; expected <= 1999"),
+        ([*SJC, "--worlds", "20"], r"worlds is 20; expected a multiple of population 32, such as 32"),
+        ([*SJC, "--budget", "400001"], r"too many for the seeds"),
     ],
 )
 def test_tune(words: list[str], fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,16 +60,3 @@ def test_tune(words: list[str], fault: str, tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(ConfigError, match=fault):
         tune.main(words)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["robot.yaml"]
-
-
-@pytest.mark.parametrize(
-    ("made", "settings", "fault"),
-    [
-        (BenchmarkConfig, {"seed": 2**31}, r"seed \+ episodes"),
-        (TuningConfig, {"worlds": 20}, r"worlds is 20; expected a multiple of population 32, such as 32"),
-        (TuningConfig, {"generations": 400_001}, r"too many for the seeds"),
-    ],
-)
-def test_settings(made: Any, settings: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ValueError, match=fault):
-        made(**settings)

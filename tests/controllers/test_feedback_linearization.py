@@ -11,12 +11,12 @@ import pytest
 
 from papers.drives import measure, place
 from snake_gym.controllers import make_controller
-from snake_gym.controllers.feedback_linearization import Pfl, PflConfig
+from snake_gym.controllers.feedback_linearization import Pfl
+from snake_gym.controllers.nominal_joint import fade
 from snake_gym.robot.measurement import Goal
 from snake_gym.robot.presets import MUSCLE, PEGBOARD, RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from tests.controllers.worlds import SPEC
 
 WAVE = {"amplitude_rad": math.radians(30.0), "frequency_rad_s": 1.5, "phase_shift_rad": math.radians(40.0)}
 SLOW_WAVE = {"amplitude_rad": math.radians(20.0), "frequency_rad_s": math.radians(50.0)}
@@ -70,10 +70,8 @@ def test_a_lost_pose_is_bridged_by_the_model() -> None:
 
 def test_errors_fade_as_their_equation_says() -> None:
     for gain, damping in ((25.0, 10.0), (100.0, 4.0), (4.0, 10.0), (0.0, 3.0)):
-        config = PflConfig(position_gain_per_s2=gain, rate_gain_per_s=damping)
-        controller = Pfl(config, SPEC)
         error, rate, dt = 0.3, -1.0, 1e-5
-        ahead = controller._error_ahead(np.full((1, 9), error), np.full((1, 9), rate), 0.2)
+        ahead = fade(np.full((1, 9), error), np.full((1, 9), rate), np.full(9, gain), np.full(9, damping), 0.2)
         for _ in range(20000):
             middle = rate - 0.5 * dt * (damping * rate + gain * error)
             error, rate = error + dt * middle, rate - dt * (damping * middle + gain * (error + 0.5 * dt * rate))

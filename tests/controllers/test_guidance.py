@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from snake_gym.controllers.guidance import PointOfSight, steering_offset, wrap_angle
 from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig
@@ -25,14 +23,6 @@ def test_heading_error_is_the_formula(point: str) -> None:
         theta_bar = link_angles(measurement)[w].mean()
         d_x, d_y = goal.target_xy_w[w] - position[w]
         assert error[w] == pytest.approx(wrapped(theta_bar - math.atan2(d_y, d_x)), abs=1e-12)
-
-
-@given(st.floats(-1e3, 1e3))
-def test_wrap_angle_changes_by_whole_turns(angle: float) -> None:
-    (result,) = wrap_angle(np.array([angle]))
-    assert -math.pi - 1e-12 < result <= math.pi + 1e-12
-    turns = (angle - result) / (2.0 * math.pi)
-    assert turns == pytest.approx(round(turns), abs=1e-9)
 
 
 def test_wrap_angle_at_the_seam() -> None:

@@ -149,7 +149,7 @@ def bends(n_worlds: int) -> SnakeVectorEnv:
 
 WRONG: list[tuple[Any, Any, str]] = [
     (SnakeEnv, lambda env: env.step(np.zeros(4)), r"action has shape (4,); expected (9,)"),
-    (make_waypoints, lambda env: env.step(BAD), "action[1, 3] is nan; expected a finite number in [-1, 1]"),
+    (make_waypoints, lambda env: env.step(BAD), "action is nan at [1, 3]; expected finite numbers"),
     (SnakeEnv, lambda env: env.reset(seed=-1), "seed is -1; expected an integer from 0 to 9223372036854775807"),
     (make_waypoints, lambda env: env.reset(seed=[3]), "seed is a list of 1; expected 2, one for each world"),
     (make_waypoints, lambda env: env.reset(options={"reset_mask": BAD[0]}), "expected bool (2,), at least one True"),
@@ -167,7 +167,7 @@ WRONG: list[tuple[Any, Any, str]] = [
     (make_waypoints, lambda env: env.core.set_fault(0, 10, "locked"), "joint 10"),
     (make_waypoints, lambda env: env.core.mend(0, 12), "joint is 12"),
     (make_waypoints, lambda env: env.core.set_fault(7, 1, "locked"), "world is 7; expected <"),
-    (make_waypoints, lambda env: env.core.move_target(0, (np.nan, 0.0)), "expected two coordinates"),
+    (make_waypoints, lambda env: env.core.move_target(0, (np.nan, 0.0)), "place[0] is nan; expected"),
     (SnakeEnv, lambda env: SnakeEnv(IDS[1], config=WaypointsConfig()), "WaypointsConfig; this env expects a Obst"),
 ]
 

@@ -55,7 +55,7 @@ PLANAR: list[tuple[str, dict[str, Any], str]] = [
     ("Waypoints", seen("tail_leads"), "it needs a residual on a controller that drives both ways"),
     ("Waypoints", seen("cross_track"), "the column cross_track of the observations has no entries"),
     ("Waypoints", seen("muscle_tension"), "it needs a robot with muscles"),
-    ("Waypoints", {"faults": {"n_max": 0}, **truth("fault_kind")}, "fault_kind, of which there is nothing here"),
+    ("Waypoints", {"faults": {"n_max": 0}, **truth("fault_kind")}, "fault_kind has no entries with this robot"),
     ("Waypoints", truth("randomisation/mass"), "privileged[0] is 'randomisation/mass'; expected one of"),
     ("Waypoints", faults(kinds=["burst_left"]), "resilient_servo has no muscles"),
     ("Waypoints", faults(strengths={"weak": 0.1}), "faults.strengths has a key that is 'weak'; expected one of"),

@@ -18,7 +18,7 @@ import pytest
 import snake_gym
 from snake_gym import plugins, registry
 from snake_gym.benchmark import evaluate, tune
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, apply_overrides
 from snake_gym.envs import SnakeVectorEnv, make_waypoints
 from snake_gym.interface import observations
 from snake_gym.simulation import fault_kinds, randomisation
@@ -140,21 +140,18 @@ def test_a_name_is_taken_once_and_a_bad_one_leaves_nothing_behind(folder: Path) 
     snake_gym.load_plugins("away.py")
     config_type = registry.find_task("Mine/Away-v0")
     assert snake_gym.register_task("Mine/Away-v0")(config_type) is config_type  # as a notebook's cell, run again
-    with pytest.raises(ConfigError, match=r"other.py: the name 'Mine/Away-v0' of a task is taken"):
+    with pytest.raises(ConfigError, match=r"other.py: the name of task 'Mine/Away-v0' is taken"):
         snake_gym.load_plugins("other.py")
     for taken in (*registry.TASKS, registry.REAL, "CartPole-v1"):
-        with pytest.raises(ConfigError, match=f"the name '{taken}' of a task is taken"):
+        with pytest.raises(ConfigError, match=f"the name of task '{taken}' is taken"):
             snake_gym.register_task(taken)(type("Another", (config_type,), {}))
     with pytest.raises(ConfigError, match=r"the name of a task is .*; expected the plain name of an env"):
         snake_gym.register_task("evil:Mine/Away-v0")
-    snake_gym.load_plugins("curl.py")
-    (folder / "curl2.py").write_text(EXAMPLES["curl.py"])
-    with pytest.raises(ConfigError, match=r"curl2.py: the column 'curl' of curl is taken"):
-        snake_gym.load_plugins("curl2.py")
-    snake_gym.load_plugins("worn.py")
-    (folder / "worn2.py").write_text(EXAMPLES["worn.py"])
-    with pytest.raises(ConfigError, match=r"worn2.py: the kind of fault 'worn' is taken"):
-        snake_gym.load_plugins("worn2.py")
+    for file, what in (("curl", "column 'curl'"), ("worn", "fault kind 'worn'")):
+        snake_gym.load_plugins(f"{file}.py")
+        (folder / f"{file}2.py").write_text(EXAMPLES[f"{file}.py"])
+        with pytest.raises(ConfigError, match=f"{file}2.py: the name of {what} is taken"):
+            snake_gym.load_plugins(f"{file}2.py")
 
 
 # --- columns, kinds of faults, policies ------------------------------------------------------------------------------
@@ -303,19 +300,11 @@ def test_what_a_plugin_s_function_gives_is_checked(register: Any, message: str, 
         _ = env.reset(seed=0), env.step(np.zeros((2, 9)))
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"action": {"kind": "residual", "controller": {"kind": "mine"}}},
-        {"faults": {"kinds": ["mine"]}},
-        {"randomisation": {"functions": ["mine"]}},
-        {"observation": {"columns": ["mine"]}},
-        {"observation": {"privileged": ["mine"]}},
-    ],
-)
-def test_a_name_that_nobody_registered_asks_for_its_plugin(settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize("group", ["action.controller.kind", "faults.kinds", "observation.columns"])
+def test_a_name_that_nobody_registered_asks_for_its_plugin(group: str) -> None:
+    name = "mine" if group.endswith("kind") else "[mine]"
     with pytest.raises(ConfigError, match=r"is 'mine'.*give it with --plugin FILE.py"):
-        gym.make("SnakeGym/Waypoints-v0", **settings)
+        gym.make("SnakeGym/Waypoints-v0", **apply_overrides({"action": {"kind": "residual"}}, [f"{group}={name}"]))
 
 
 def test_a_policy_of_ones_own_is_evaluated_under_a_fault_of_ones_own(folder: Path) -> None:

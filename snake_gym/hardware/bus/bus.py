@@ -88,13 +88,9 @@ class CycleTime(NamedTuple):
         """Return a message that the cycle exceeds ``period_s`` [s], with a period that suffices; None if it fits."""
         if period_s >= self.shortest_period_s:
             return None
-        said = f" with a return delay of {1e6 * self.return_delay_s:.0f} us" if self.return_delay_s > 0.0 else ""
-        mend = "set the servos to a higher baud rate: python -m snake_gym.hardware scan --change-baud"
-        if self.latency_s > SLOW_S:
-            said += f", and answers take {1e3 * self.latency_s:.0f} ms"
-            mend = "set the adapter's latency timer: docs/hardware.md, Wiring"
-        needed = f"{n_servos} servos at {baud} baud need {1e3 * self.shortest_period_s:.1f} ms a cycle{said}"
-        return f"connection.period_s is {period_s:g}; expected >= {self.round_period_s:g}: {needed} (or {mend})"
+        delays = f"return delay {1e6 * self.return_delay_s:.0f} us, answers after {1e3 * self.latency_s:.1f} ms"
+        needed = f"{n_servos} servos at {baud} baud need {1e3 * self.shortest_period_s:.1f} ms a cycle ({delays})"
+        return f"connection.period_s is {period_s:g}; expected >= {self.round_period_s:g}: {needed}"
 
 
 class Bus(Protocol):

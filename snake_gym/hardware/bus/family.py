@@ -181,11 +181,6 @@ class ServoFamily(Settings):
 
     # --- registers -----------------------------------------------------------------------------------------------
 
-    @property
-    def usual_baud(self) -> int:
-        """Baud rate of servos as they come from the factory."""
-        return self.baud_rates[self.register("baud_rate").default]
-
     @cached_property
     def by_name(self) -> dict[str, Register]:
         return {one.name: one for one in self.registers}

@@ -91,7 +91,8 @@ def add_bus(parser: argparse.ArgumentParser, usual: str = "the factory's") -> No
 def bus_port(options: argparse.Namespace) -> BusPort:
     """Return port, baud rate and family that the options name. Raises ConfigError."""
     family = find_family(options.family)
-    baud = family.usual_baud if options.baud is None else options.baud
+    factory = family.baud_rates[family.register("baud_rate").default]
+    baud = factory if options.baud is None else options.baud
     choose(str(baud), map(str, family.baud_rates), "--baud")
     return BusPort(options.port, baud, family, _PATIENCE_S)
 

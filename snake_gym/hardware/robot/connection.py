@@ -157,13 +157,20 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> 
     if config.period_s > spec.control_dt_s:
         expected = f"expected <= {spec.control_dt_s:g}, the control period of {spec.name}"
         raise ConfigError(f"connection.period_s is {config.period_s:g}; {expected}")
-    if config.body is not None:
-        return _connect_own(config, config.body, limits, spec)
-    calibration = _calibration(config, spec).within(spec.joint_limit_rad)
-    limits = limits.of_model(calibration.model)
-    speed, stop, device = spec.joints("actuator.speed_limit_rad_s"), config.stop(), config.port
+    stop, device = config.stop(), config.port
     robot: Any = None
+    body: Body
     with contextlib.ExitStack() as opened:
+        if config.body is not None:
+            pose = make_pose(config, spec)
+            opened.callback(pose.close)
+            joints = load_object(config.body, "connection.body")(spec, **config.body_arguments)
+            reach = np.full(spec.n_joints, spec.joint_limit_rad)
+            body = OwnBody(joints, config.body, reach, limits, config.period_s, stop)
+            opened.callback(body.close)
+            return Connected(body, pose, None, opened.pop_all().close)
+        calibration, speed = _calibration(config, spec), spec.joints("actuator.speed_limit_rad_s")
+        limits = limits.of_model(calibration.model)
         if config.port in EMULATED:  # the emulator is loaded for these ports alone
             clock = MonotonicClock() if config.port == "pty" else None
             robot = import_module("snake_gym.emulator.robot").emulate(config, spec, calibration, clock)
@@ -172,7 +179,6 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> 
             device = terminal.port
         pose = make_pose(config, spec, robot)
         opened.callback(pose.close)
-        body: Body
         if config.port == "memory":
             host, family = robot.host_transport, calibration.family
             bus = ServoBus(host(), config.baud, robot.clock, reopen=host, family=family)
@@ -183,19 +189,6 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: ChainSpec) -> 
             body = GuardedBody(port, calibration, limits, config.period_s, speed, latch, priority, config.heartbeat)
         opened.callback(body.close)
         return Connected(body, pose, robot, opened.pop_all().close)
-    raise AssertionError("the block above returns or raises")  # pragma: no cover
-
-
-def _connect_own(config: ConnectionConfig, name: str, limits: SafetyLimits, spec: ChainSpec) -> Connected:
-    """Make joints of the user's own."""
-    with contextlib.ExitStack() as opened:
-        pose = make_pose(config, spec)
-        opened.callback(pose.close)
-        joints = load_object(name, "connection.body")(spec, **config.body_arguments)
-        reach = np.full(spec.n_joints, spec.joint_limit_rad)
-        body = OwnBody(joints, name, reach, limits, config.period_s, config.stop())
-        opened.callback(body.close)
-        return Connected(body, pose, None, opened.pop_all().close)
     raise AssertionError("the block above returns or raises")  # pragma: no cover
 
 
@@ -225,6 +218,7 @@ def make_pose(connection: ConnectionConfig, spec: ChainSpec, emulated: Any = Non
 
 
 def _calibration(config: ConnectionConfig, spec: ChainSpec) -> Calibration:
+    """Return the calibration that the settings name, within the robot's joint limit. Raises ConfigError."""
     if config.calibration is not None:
         calibration = load_calibration(config.calibration)
     elif config.port in EMULATED:
@@ -239,4 +233,4 @@ def _calibration(config: ConnectionConfig, spec: ChainSpec) -> Calibration:
         raise ConfigError(
             f"connection.family is {config.family!r}, but {calibration.model} servos are of {calibration.family.name!r}"
         )
-    return calibration
+    return calibration.within(spec.joint_limit_rad)

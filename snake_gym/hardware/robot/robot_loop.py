@@ -29,6 +29,7 @@ from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.interface.observer import Observer
+from snake_gym.plugins import check_numbers
 from snake_gym.robot.chain import ChainSpec
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray
@@ -232,12 +233,8 @@ class RobotLoop:
         """Run one control step with an action (A,). Raises ValueError: wrong shape, or an entry that is not finite."""
         if self.measurement is None:
             raise RuntimeError("step before the first reset")
-        values = np.asarray(action, dtype=np.float64)
-        if values.shape != (self.decoder.size,):
-            raise ValueError(f"action has shape {values.shape}; expected ({self.decoder.size},)")
-        if not np.isfinite(values).all():
-            raise ValueError(f"action is {values.tolist()}; expected finite numbers in [-1, 1]")
-        self.action = np.clip(values, -1.0, 1.0)[None]
+        values = check_numbers(action, (self.decoder.size,), "action")
+        self.action = values.astype(np.float64).clip(-1.0, 1.0)[None]
         held = self.body.clock.now() - self.last_pose.stamp_s > self.config.pose_timeout_s
         if not held:
             self.reference = self.decoder.decode(self.action, self.measurement, self.course.goal(), self.state)

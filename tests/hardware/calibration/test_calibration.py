@@ -84,11 +84,9 @@ def test_nothing_that_moves_a_joint_is_guessed(
         load_calibration(path)
 
 
-def test_other_files_are_refused_and_one_of_nearly_that_name_offered(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "snake.json"
     for text in ("{", "[" * 500, '{"format": 2, "joints": [[]]}'):
         file.write_text(text)
         with pytest.raises(ConfigError, match="calibration"):
             load_calibration(file)
-    with pytest.raises(ConfigError, match=rf"snaek.json does not exist; did you mean '{file}'\?"):
-        load_calibration(tmp_path / "snaek.json")

@@ -90,9 +90,7 @@ def test_calibrate_asks_and_writes_what_run_reads(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["scna"], "did you mean 'scan'"),
         (["scan", "--port", "/dev/none"], "cannot open /dev/none"),
-        (["wiggle", "--port", "x", "--ids", "1", "--family", "feetec"], "did you mean 'feetech'?"),
         (["wiggle", "--port", "x", "--ids", "1-"], "ids are '1-'"),
         (["wiggle", "--port", "x", "--ids", "1", "--degrees", "90"], "--degrees: 90 is not in range; expected 1 to 30"),
         (["estop", "--wait", "-1"], "--wait is -1"),
@@ -106,7 +104,6 @@ def test_calibrate_asks_and_writes_what_run_reads(
         (["register", "write", "id", "3", "--port", "x", "--id", "1"], "scan --change-id"),
         (["register", "write", "goal_position", "9", "--port", "x", "--id", "1"], "wiggle"),
         (["register", "write", "torque_enable", "1", "--port", "x", "--id", "1"], "limp"),
-        (["register", "write", "max_tork", "1", "--port", "x", "--id", "1"], "register is 'max_tork'; expected one of"),
         (["register", "read", "max_torque", "4", "--port", "x", "--id", "1"], "expected read NAME"),
     ],
 )

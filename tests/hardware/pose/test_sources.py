@@ -45,8 +45,8 @@ def test_dead_reckoning_drifts_by_a_few_per_cent_of_the_way(name: str, wave: tup
     pose = source.read(0.0)
     way = np.linalg.norm(robot.state.head_xy[0])
     assert way > 1.0
-    assert np.linalg.norm(pose.xy_w - robot.state.head_xy[0]) < 0.06 * way
-    assert abs(pose.angle - robot.state.link_angle[0, -1]) < 0.06
+    assert np.linalg.norm(pose.xy_w - robot.state.head_xy[0]) < 0.03 * way
+    assert abs(pose.angle - robot.state.link_angle[0, -1]) < 0.02
 
 
 def test_dead_reckoning_ignores_what_cannot_be_followed() -> None:
