@@ -27,8 +27,7 @@ INFO_COLUMNS = (
     "progress_m", "targets_reached", "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j",
     "n_faults", "n_failed_joints", "episode_time_s", "route_m", "time_to_goal_s", "contact_time_s",
     "contact_impulse_ns", "penetration_m", "self_overlap_m", "stood_still", "passed_m", "fell", "n_changes",
-    "change_loss_m",
-    "mean_cross_track_m", "rms_cross_track_m", "mean_schedule_error_m", "tracking", "commanded_m",
+    "change_loss_m", "mean_cross_track_m", "rms_cross_track_m", "mean_schedule_error_m", "tracking", "commanded_m",
     "mean_speed_error_m_s", "mean_heading_error_rad",
 )  # fmt: skip
 """Infos kept at the end of an episode, if the env reports them, with the score."""

@@ -12,10 +12,10 @@ pushes count little, the log likelihood of parameters is, up to terms of second 
     w = (nu + 3) / (nu + sum e^2 / v),
 
 both fading over ``MEMORY_S``; v are the mean squares of the misses. While references hardly change, and without a pose,
-nothing counts and nothing fades: readings of a robot at rest change by their noise alone. The gain of a joint is the rise of the likelihood from a slip of at
-most ``NEGLIGIBLE_RAD``, as of a badly calibrated joint, to its best slip. The best gain that passes ``alarm`` makes a
-slip known, and it is undone; known slips then follow the score. A lower gain will do where the new slip takes the place
-of another. A slip that comes down to half of ``LEAST_RAD`` is forgotten.
+nothing counts and nothing fades: readings of a robot at rest change by their noise alone. The gain of a joint is the
+rise of the likelihood from a slip of at most ``NEGLIGIBLE_RAD``, as of a badly calibrated joint, to its best slip. The
+best gain that passes ``alarm`` makes a slip known, and it is undone; known slips then follow the score. A lower gain
+will do where the new slip takes the place of another. A slip that comes down to half of ``LEAST_RAD`` is forgotten.
 
 Friction along the links, and how late the poses are, are followed too. Obstacles, slopes and links that touch are not
 in the model: while links touch, and ``_FIRST`` measurements longer, nothing counts. It looks one step ahead: the less
@@ -71,10 +71,11 @@ class SlipEstimator:
 
     ``alarm``: see ``EstimatorConfig``. State: ``slip`` (W, J) [rad] the known ones, 0: none; ``gain`` (W, J) of the
     others, and ``leaning`` (W, J) [rad] the best slip where it has one; ``information`` (W, P, P), ``score`` (W, P);
-    ``reference`` (W, J) [rad] the last, and ``moves`` (W,) 1: it had changed; ``spread`` (W, 3) mean squares of the misses; ``friction`` (W,) logarithm of its factor; ``late_s`` (W,) and its
-    sums ``late_sums`` (W, 2); the last reading ``angle`` (W, J) and pose ``pose`` (W, 3), brought up to date; motion at
-    that time, ``rate`` (W, H, N), ``velocity`` (W, H, 2) of the centre and ``head_velocity`` (W, 3); ``valid`` (W,) 1:
-    there was a pose; ``n_seen`` and ``n_since`` (W,) measurements since links touched and since the last new slip.
+    ``reference`` (W, J) [rad] the last, and ``moves`` (W,) 1: it had changed; ``spread`` (W, 3) mean squares of the
+    misses; ``friction`` (W,) logarithm of its factor; ``late_s`` (W,) and its sums ``late_sums`` (W, 2); the last
+    reading ``angle`` (W, J) and pose ``pose`` (W, 3), brought up to date; motion at that time, ``rate`` (W, H, N),
+    ``velocity`` (W, H, 2) of the centre and ``head_velocity`` (W, 3); ``valid`` (W,) 1: there was a pose; ``n_seen``
+    and ``n_since`` (W,) measurements since links touched and since the last new slip.
     """
 
     def __init__(self, alarm: float, spec: RobotSpec) -> None:
@@ -99,7 +100,8 @@ class SlipEstimator:
         shapes: dict[str, tuple[int, ...]] = {
             "slip": (n,), "gain": (n,), "leaning": (n,), "information": (n + 1, n + 1), "score": (n + 1,),
             "spread": (3,), "friction": (), "late_s": (), "late_sums": (2,), "angle": (n,), "pose": (3,), "valid": (),
-            "reference": (n,), "moves": (), "rate": (n + 2, n + 1), "velocity": (n + 2, 2), "head_velocity": (3,), "n_seen": (), "n_since": (),
+            "reference": (n,), "moves": (), "rate": (n + 2, n + 1), "velocity": (n + 2, 2), "head_velocity": (3,),
+            "n_seen": (), "n_since": (),
         }  # fmt: skip
         state = {name: np.zeros((n_worlds, *shape)) for name, shape in shapes.items()}
         state["spread"] += (_SPREAD * self._unit) ** 2

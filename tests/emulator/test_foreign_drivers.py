@@ -187,6 +187,21 @@ def test_robotis_tables_are_ours(family: ServoFamily, name: str) -> None:
     assert set(ours) - set(theirs) <= {13, 60, 62, 147}, "protocol, start-up, slope, backup: not in all of their files"
 
 
+# --- rustypot: a driver in Rust --------------------------------------------------------------------------------------
+
+
+def test_rustypot_x(x_port: str) -> None:
+    rustypot = pytest.importorskip("rustypot", reason="it has no wheel for Python 3.14")
+    servos = rustypot.Xl430PyController(serial_port=x_port, baudrate=1_000_000, timeout=PATIENCE_S)
+    assert [servos.ping(i) for i in (1, 2, 5, 7)] == [True, True, True, False]
+    servos.sync_write_torque_enable(IDS, [True] * 3)
+    servos.sync_write_bus_watchdog(IDS, [127] * 3)
+    assert servos.sync_read_bus_watchdog(IDS) == [127] * 3
+    assert [bytes(one) for one in servos.sync_read_raw_data(IDS, 144, 2)] == [b"\x78\0"] * 3
+    servos.sync_write_torque_enable(IDS, [False] * 3)
+    assert not any(servos.sync_read_torque_enable(IDS))
+
+
 # --- feetech-cli -----------------------------------------------------------------------------------------------------
 
 
