@@ -37,7 +37,7 @@ _SEEDS = 2.0**31
 _STRETCHES = 8
 """Number of stretches from the start outwards; the last one has no end."""
 CHANGE_S = 4.0
-"""Time before and after a change of stretch, for the way lost at it [s]."""
+"""Time after a change of stretch in which way is lost [s]."""
 
 
 class TerrainConfig(SpatialEnvConfig):
@@ -136,10 +136,9 @@ class Terrain(SpatialWaypoints):
     columns = (*SpatialWaypoints.columns, "ground")
     records = {  # noqa: RUF012
         **SpatialWaypoints.records,
-        "n_changes": Record("", "stretches that the tracked point has come to, by `stretch_m`", 0),
+        "n_changes": Record("", f"stretches come to, by `stretch_m`, for {2 * CHANGE_S:g} s and more", 0),
         "change_loss_m": Record(
-            "m",
-            f"way made in the {CHANGE_S:g} s before each of those changes, less that in the {CHANGE_S:g} s after it",
+            "m", f"way in {CHANGE_S:g} s at the mean speed on each of those, less that made in the first {CHANGE_S:g} s"
         ),
     }
 
@@ -157,12 +156,12 @@ class Terrain(SpatialWaypoints):
         self.heights: FloatArray = self.keep("ground_heights", 0.0, 3)
         """(W, 3) [m] of rough ground, steps and gaps."""
         self._n_change = max(1, round(CHANGE_S / spec.control_dt_s))
-        self._way: FloatArray = self.keep("way", 0.0, 2 * self._n_change + 1)
-        """(W, 2 n + 1) [m] progress after each of the last steps."""
-        self._since: NDArray[np.int64] = self.keep("since_change", 0)
-        """(W,) steps since the last change."""
-        self._furthest: NDArray[np.int64] = self.keep("furthest", 0)
-        """(W,) number of the furthest stretch so far."""
+        self._furthest, self._since = self.keep("furthest", 0), self.keep("since_change", 0)
+        """(W,) number of the furthest stretch so far, and steps since the robot came to it."""
+        self._way, self._begun = self.keep("change_way", 0.0), self.keep("change_begun", 0.0)
+        """(W,) [m] progress before it, and in the first seconds on it."""
+        self._before: FloatArray = self.keep("changes_before", 0.0, 2)
+        """(W, 2) number and loss [m] of the changes to earlier ones."""
         kind = self.kind if config.stretch_m > 0.0 else self.kind[:, 0]
         self.scenario |= {"ground_kind": kind, "ground_seed": self.seed}
 
@@ -193,16 +192,17 @@ class Terrain(SpatialWaypoints):
         return terms, complete | (step.live & (np.abs(step.state.centre_xy).max(axis=1) > 0.5 * self._terrain.size_m))
 
     def _note_changes(self, live: BoolArray) -> None:
-        """Add the way lost at changes that were ``CHANGE_S`` ago, unless another one came since."""
-        way, n = self._way, self._n_change
-        way[live, :-1] = way[live, 1:]
-        way[live, -1] = self.record["progress_m"][live]
-        new = live & (self._stretch > self._furthest)
-        self._since[:] = np.where(new, 0, self._since + live)
-        np.maximum(self._furthest, self._stretch, out=self._furthest, where=live)
-        over = live & (self._furthest > 0) & (self._since == n)
-        self.record["n_changes"] += over
-        self.record["change_loss_m"] += np.where(over, 2.0 * way[:, n] - way[:, 0] - way[:, -1], 0.0)
+        """Count changes and the way lost at them, the present stretch's by its mean speed so far."""
+        made, n = self.record["progress_m"] - self._way, self._n_change
+        self._since += live
+        np.copyto(self._begun, made, where=live & (self._since == n))
+        counts = (self._furthest > 0) & (self._since >= 2 * n)
+        lost = np.where(counts, n * made / np.maximum(self._since, 1) - self._begun, 0.0)
+        self.record["n_changes"][:] = self._before[:, 0] + counts
+        self.record["change_loss_m"][:] = self._before[:, 1] + lost
+        new = np.flatnonzero(live & (self._stretch > self._furthest))
+        self._furthest[new], self._since[new], self._way[new] = self._stretch[new], 0, self.record["progress_m"][new]
+        self._before[new] = np.column_stack([self.record[name][new] for name in ("n_changes", "change_loss_m")])
 
     def signals(self) -> dict[str, FloatArray]:
         return {**super().signals(), "ground": self.kind[self.rows, self._stretch].astype(np.float64)}
