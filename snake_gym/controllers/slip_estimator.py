@@ -29,6 +29,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.controllers.base import ControllerState, make_model
 from snake_gym.robot.actuator_spec import ActuatorSpec
@@ -48,9 +49,10 @@ _SWAP_ALARM, _SWAP_RAD = 1.0, 0.3
 _FOLLOW, _FRICTION_FOLLOW, _FRICTION_RANGE = 0.3, 0.05, 1.0
 """Shares of a Gauss-Newton step by which slips and the friction follow the score; the friction's largest logarithm."""
 _VELOCITY_SHARE, _LONG_S, _EARLIEST_S, _LATEST_S = 0.3, 20.0, -0.1, 0.25
-"""Share of a miss that is an error of velocity; memory of lateness and mean squares; range of the poses' lateness."""
-_SPREAD, _SPREAD_FLOOR = np.array([0.2, 0.2, 0.1]), np.array([7e-3, 7e-3, 3e-3])
-"""First guess and floor of the misses: along and across the body [link lengths], angle of the head [rad]."""
+"""Share of a miss that is an error of velocity; memory of lateness and mean squares; range of the poses' lateness,
+which is at most a control step."""
+_SPREAD_PER_S, _SPREAD_FLOOR = np.array([1.0, 1.0, 0.5]), np.array([7e-3, 7e-3, 3e-3])
+"""First guess, per second, and floor of the misses: along and across the body [link lengths], head's angle [rad]."""
 _REST_RAD_S = 0.05
 """Root mean square over the joints of the rates of their references, below which a robot is at rest."""
 _FIRST, _PAUSE = 10.0, 5.0
@@ -104,7 +106,7 @@ class SlipEstimator:
             "n_seen": (), "n_since": (),
         }  # fmt: skip
         state = {name: np.zeros((n_worlds, *shape)) for name, shape in shapes.items()}
-        state["spread"] += (_SPREAD * self._unit) ** 2
+        state["spread"] += (_SPREAD_PER_S * self._dt_s * self._unit) ** 2
         return state
 
     def update(self, state: ControllerState, measurement: Measurement) -> None:
@@ -127,9 +129,9 @@ class SlipEstimator:
         self._time_poses(state, miss[:, 0], head_velocity[:, 0], counts * (state["n_seen"] > 2.0))
         cos, sin, (x, y, turn) = np.cos(mean)[:, None], np.sin(mean)[:, None], np.moveaxis(miss, 2, 0)
         miss = np.stack([cos * x + sin * y, cos * y - sin * x, turn], axis=2)
-        counts *= state["moves"] * (state["n_seen"] > _FIRST)
+        counts *= state["moves"] * (state["n_seen"] > 1.0)
         self._gather(state, miss[:, 0], (miss[:, 1:] - miss[:, :1]) / STEP_RAD, counts)
-        self._judge(state)
+        self._judge(state, counts > 0.0)
 
     def command_given(self, state: ControllerState, reference: FloatArray) -> None:
         """Take the reference (W, J) [rad] of joints for the control step that follows into ``state``."""
@@ -175,33 +177,35 @@ class SlipEstimator:
         """Follow the poses' lateness: a pose that is late by t misses by ``-t`` times the change of its rate."""
         change = (velocity - state["head_velocity"]) * counts[:, None]
         state["head_velocity"][:] = velocity
-        weight = change / (_SPREAD * self._unit) ** 2
+        weight = change / (_SPREAD_PER_S * self._dt_s * self._unit) ** 2
         sums = state["late_sums"]
         sums *= math.exp(-self._dt_s / _LONG_S)
         sums[:, 0] += (weight * change).sum(axis=1)
         sums[:, 1] += (weight * (state["late_s"][:, None] * change - miss)).sum(axis=1)
-        state["late_s"][:] = np.clip(sums[:, 1] / (sums[:, 0] + 1e-3), _EARLIEST_S, _LATEST_S)
+        earliest_s, latest_s = max(_EARLIEST_S, -self._dt_s), min(_LATEST_S, self._dt_s)  # beyond, velocities grow
+        state["late_s"][:] = np.clip(sums[:, 1] / (sums[:, 0] + 1e-3), earliest_s, latest_s)
 
     def _gather(self, state: ControllerState, miss: FloatArray, sensitivity: FloatArray, counts: FloatArray) -> None:
         """Add the evidence of misses (W, 3) with sensitivities (W, P, 3), body frame, where it ``counts`` (W,) 1."""
         spread, score, information, friction = (state[name] for name in ("spread", "score", "information", "friction"))
         left = miss + (sensitivity[:, :-1] * state["leaning"][..., None]).sum(axis=1)
         weight = (_FREEDOM + 3.0) / (_FREEDOM + (left * left / spread).sum(axis=1))[:, None]
-        weighted = sensitivity * (counts[:, None] * weight / spread)[:, None]
-        kept = np.where(counts > 0.0, self._fade, 1.0)[:, None]
+        evidence = (counts * (state["n_seen"] > _FIRST))[:, None]
+        weighted = sensitivity * (evidence * weight / spread)[:, None]
+        kept = np.where(evidence > 0.0, self._fade, 1.0)
         information *= kept[..., None]
         information += (weighted[:, :, None] * sensitivity[:, None]).sum(axis=3)
         score *= kept
         score -= (weighted * miss[:, None]).sum(axis=2)
-        share = 1.0 / np.minimum(state["n_seen"] + _FIRST, _LONG_S / self._dt_s)[:, None]
+        share = counts[:, None] / np.minimum(state["n_seen"] - 1.0 + _FIRST, _LONG_S / self._dt_s)[:, None]
         spread += share * (weight * left * left + (_SPREAD_FLOOR * self._unit) ** 2 - spread)
-        step = _FRICTION_FOLLOW * score[:, -1] / np.maximum(information[:, -1, -1], 1.0)
+        step = counts * _FRICTION_FOLLOW * score[:, -1] / np.maximum(information[:, -1, -1], 1.0)
         step = np.clip(friction + step, -_FRICTION_RANGE, _FRICTION_RANGE) - friction
         friction += step
         score -= information[:, :, -1] * step[:, None]
 
-    def _judge(self, state: ControllerState) -> None:
-        """Let known slips follow the score, make the best of the others known, and forget those that are over."""
+    def _judge(self, state: ControllerState, counts: NDArray[np.bool_]) -> None:
+        """Where evidence ``counts`` (W,) let known slips follow it, make the best other known, forget those over."""
         slip, rows = state["slip"], np.arange(len(state["slip"]))
         known = slip != 0.0
         score, information = state["score"][:, :-1], state["information"][:, :-1, :-1]
@@ -222,12 +226,12 @@ class SlipEstimator:
         state["leaning"][rows, joint] = np.where(highest > 0.0, found, 0.0)
         with_new = step - shared[rows, joint] * found[:, None]
         swaps = (known & (np.abs(slip + with_new) < _SWAP_RAD)).any(axis=1)
-        new = (highest > np.where(swaps, _SWAP_ALARM, self.alarm)) & (state["n_since"] > _PAUSE)
-        change = np.where(known, np.where(new[:, None], with_new, _FOLLOW * step), 0.0)
+        new = counts & (highest > np.where(swaps, _SWAP_ALARM, self.alarm)) & (state["n_since"] > _PAUSE)
+        change = np.where(known & counts[:, None], np.where(new[:, None], with_new, _FOLLOW * step), 0.0)
         change[rows[new], joint[new]] = found[new]
         after = np.clip(slip + change, -LARGEST_RAD, LARGEST_RAD)
         state["n_since"][new] = 0.0
-        over = known & (np.abs(after) < 0.5 * LEAST_RAD) & (state["n_since"] > _PAUSE)[:, None]
+        over = known & (np.abs(after) < 0.5 * LEAST_RAD) & (counts & (state["n_since"] > _PAUSE))[:, None]
         after[over] = 0.0
         state["score"] -= (state["information"][:, :, :-1] * (after - slip)[:, None]).sum(axis=2)
         slip[:] = after

@@ -82,13 +82,16 @@ def test_a_world_alone_and_a_restored_one_estimate_the_same() -> None:
 )
 def test_a_robot_at_rest_forgets_no_shift_and_imagines_none(kind: str | None, name: str) -> None:
     core = crawl(kind, True, action={"kind": "joint_reference"}, time_limit_s=200.0)
-    kept, asked = [], np.zeros(9)
+    kept, evidence, asked = [], [], np.zeros(9)
     for step in range(600):
         if not 150 <= step < 450:
             asked = 0.5 * np.sin(0.6 * step + 0.6 * np.arange(9)) / core.spec.joint_limit_rad
         core.step(np.tile(asked, (W, 1)))
         if step in (149, 200, 449, 599):
             kept.append((core.decoder_state[name].copy(), core.robot.joint_angle()[:, JOINT - 1].copy()))
+            evidence.append([core.decoder_state[f"slips/{part}"].copy() for part in ("score", "information", "spread")])
+    for early, late in zip(*evidence[1:3], strict=True):
+        np.testing.assert_array_equal(late, early)
     if kind is None:
         assert not any(known.any() for known, _ in kept)
     else:
@@ -100,9 +103,10 @@ def test_a_robot_at_rest_forgets_no_shift_and_imagines_none(kind: str | None, na
 
 def test_a_slow_robot_with_short_control_steps_is_not_at_rest() -> None:
     own = {"robot": "resilient", "action": {"kind": "residual", "controller": {"kind": "cc"}}}
-    core = crawl("slipped", True, sensors={}, randomisation={}, **own)
+    core = crawl("slipped", True, 4 * W, sensors={}, randomisation={}, **own)
+    core.reset(np.arange(1005, 1005 + 4 * W))  # poses seemed later than a step, for which velocities grew without bound
     play(core, 800)
-    assert (core.decoder_state["slips/slip"][:, JOINT - 1] != 0.0).mean() > 0.2
+    assert (core.decoder_state["slips/slip"][:, JOINT - 1] != 0.0).mean() > 0.4
 
 
 def test_a_locked_joint_counts_as_neither_free_nor_weak() -> None:

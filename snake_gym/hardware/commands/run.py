@@ -90,7 +90,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, driver: Driver | None 
                 if driver is not None:
                     driver.look(sample)
 
-        body.watch = take
+        loop.watch = take
         print(f"{plan.name} on {loop.spec.name}, {config.connection.place}", flush=True)
         reason, code = INTERRUPTED, 130
         try:

@@ -13,7 +13,7 @@ While the pose is lost, the measurement repeats the last one, marked invalid; ho
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -207,6 +207,9 @@ class RobotLoop:
         self._tick_s = 0.0
         self.last_pose = NO_POSE
         """Pose of the last measurement."""
+        self.watch: Callable[[BodySample], None] | None = None
+        """Function called with every sample, once a bus cycle."""
+        body.watch = self._take
 
     def reset(self, targets: Sequence[Sequence[float]] | None = None) -> NDArray[np.float32]:
         """Begin an episode at the robot's present place. Return the first observation (D,). Raises BringUpError: the
@@ -254,6 +257,11 @@ class RobotLoop:
             now - sample.stamp_s, now - self.last_pose.stamp_s, late_s, held, tuple(self.body.news()),
         )  # fmt: skip
 
+    def _take(self, sample: BodySample) -> None:
+        self.pose.follow(sample.joint_angle, sample.joint_rate, sample.stamp_s)
+        if self.watch is not None:
+            self.watch(sample)
+
     def _wait_for_pose(self, sample: BodySample) -> BodySample:
         """Hold the shape until there is a pose. Return the newest sample."""
         clock = self.body.clock
@@ -273,7 +281,6 @@ class RobotLoop:
             self.body.command(sample.reference)
 
     def _measure(self, sample: BodySample) -> Measurement:
-        self.pose.follow(sample.joint_angle, sample.joint_rate, sample.stamp_s)
         pose = self.pose.read(self.body.clock.now())
         self.last_pose = pose if pose.valid else self.last_pose._replace(valid=False)
         measurement = Measurement(

@@ -9,6 +9,7 @@ import pytest
 
 from snake_gym.config import build, load_yaml
 from snake_gym.controllers.tuned import tuned_file
+from snake_gym.emulator.pose import EmulatedPose
 from snake_gym.hardware.guard.body import BringUpError
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.robot.connection import ConnectionConfig, PoseConfig
@@ -72,6 +73,21 @@ def test_progress_and_targets_follow_the_measured_head() -> None:
     assert not course.goal().active[0]
     course.advance(at(3.0, 3.0), ACTION)
     assert course.progress_m == pytest.approx(0.95 + np.hypot(0.05, 1.0) - 0.05)
+
+
+def test_a_pose_source_follows_every_sample_of_the_bus_so_that_a_light_robot_reckons_its_way(tmp_path: Path) -> None:
+    reckoned = {"latch": str(tmp_path / "estop"), "pose": {"kind": "dead_reckoning"}}
+    told = {"policy": "cc", "robot": "configs/robot/sts3215_chain.yaml", "course": {"targets": [[50.0, 5.0]]}}
+    config = build(RunConfig, {**told, "connection": reckoned})
+    loop, connected = open_loop(plan_run(config).contract, config)
+    truth = EmulatedPose(connected.emulated, config.connection.emulated)
+    loop.reset()
+    for _ in range(round(15.0 / loop.spec.control_dt_s)):
+        loop.step(np.zeros(loop.decoder.size))
+    there = truth.read(loop.body.clock.now())
+    connected.close()
+    assert np.hypot(*there.xy_w) > 1.0
+    assert np.hypot(*(loop.last_pose.xy_w - there.xy_w)) < 0.05 * np.hypot(*there.xy_w)
 
 
 def test_a_mirrored_robot_is_noticed_and_no_other(tmp_path: Path) -> None:
