@@ -289,5 +289,5 @@ def test_columns_of_tasks_are_known_where_only_a_policy_is_loaded() -> None:
 def test_a_file_that_is_no_path_is_named(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "walk.csv"
     file.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"walk.csv.*expected"):
+    with pytest.raises(ConfigError, match=r"path.file.*expected"):
         build(PathFollowConfig, {"path": {"kind": "recorded", "file": str(file)}}, "env")
