@@ -130,9 +130,7 @@ class Improver:
         self.student, self.log_std = student, nn.Parameter(torch.full((n_actions,), -1.5))
         self.critic = nn.Sequential(nn.Linear(n_obs, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 1))
         own = [*student.parameters(), self.log_std]
-        self.optimiser = torch.optim.Adam(
-            [{"params": own, "lr": 1e-4}, {"params": self.critic.parameters(), "lr": 5e-4}]
-        )
+        self.optimiser = torch.optim.Adam([{"params": own}, {"params": self.critic.parameters()}])
 
     def values(self, obs: torch.Tensor) -> torch.Tensor:
         return self.critic(obs)[..., 0]

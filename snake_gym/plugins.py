@@ -142,7 +142,7 @@ def choose_registered(name: object, known: Iterable[str], where: str) -> str:
 
 
 def check_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[Any]:
-    """Return a user function's result as an array. Raises ConfigError unless it is finite and of ``shape``."""
+    """Return a user's numbers as an array. Raises ConfigError unless they are finite and of ``shape``."""
     try:
         array = np.asarray(values)
     except ValueError:  # rows of several lengths

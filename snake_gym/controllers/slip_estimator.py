@@ -205,7 +205,7 @@ class SlipEstimator:
         score -= information[:, :, -1] * step[:, None]
 
     def _judge(self, state: ControllerState, counts: NDArray[np.bool_]) -> None:
-        """Where evidence ``counts`` (W,) let known slips follow it, make the best other known, forget those over."""
+        """Where a miss ``counts`` (W,): let known slips follow the score, make the best other known, end those over."""
         slip, rows = state["slip"], np.arange(len(state["slip"]))
         known = slip != 0.0
         score, information = state["score"][:, :-1], state["information"][:, :-1, :-1]
