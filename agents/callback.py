@@ -168,7 +168,7 @@ class RunCallback(BaseCallback):
             self._save_policy("best")
         if not self.display.quiet:
             text = f"{step:,} steps: evaluation {_describe(means)}"
-            self.display.say(text + ", the best so far" if best else text)
+            self.display.say(text + ", the best trained so far" if best else text)
 
     def _save(self) -> None:
         step = self.model.num_timesteps

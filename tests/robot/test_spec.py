@@ -92,12 +92,6 @@ def test_presets_keep_their_steps_which_are_about_as_fine_as_the_chosen_ones(nam
     assert PRESETS[name].step_note() is None
 
 
-def test_a_named_step_that_is_much_coarser_than_the_chosen_one_is_noted() -> None:
-    coarse = dataclasses.replace(RESILIENT_SERVO, friction=DRY)
-    assert "robot.sim_dt_s is 0.01; without it, it would be 0.00" in str(coarse.step_note())
-    assert dataclasses.replace(coarse, sim_dt_s=None).step_note() is None
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

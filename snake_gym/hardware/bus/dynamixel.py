@@ -16,8 +16,7 @@ Properties that are easily overlooked:
   XL330's up to 51 stops nothing in mode 0 (Robotis's forum, topic 4814).
 - ``drive_mode`` bit 2 makes times of the speeds.
 - present position = actual position + ``homing_offset``: the other sign than Feetech's.
-- XL330 and XM430 measure a current where the XL430 has its load: read as a share of the stall current at the nominal
-  voltage.
+- XL330 and XM430 measure a current, not a load: read as a share of the stall current at the nominal voltage.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Exceptions are raised only for wrong values, before the first byte is sent.
 
-- Reading asks all servos in one sync read. Servos that did not answer are asked again as long as the deadline leaves
-  time. One that has been silent several times is left out and asked by itself now and then: a dead servo costs neither
-  the others' answers nor the period.
+- Reading asks all servos in one sync read, and those that did not answer again while the deadline leaves time. One that
+  was silent several times is asked by itself, now and then, so that it costs the others neither answers nor period.
+  Where one answers again, all are asked together again.
 - Goals are sent once, unacknowledged, and never repeated: the next control tick sends new ones.
 - Other writes are not acknowledged either: the register is read back, and written again if it holds another value.
 - Servos with a bus watchdog have it set before their torque goes on: without a packet for ``WATCHDOG_S`` they stop.
@@ -158,7 +158,8 @@ class ServoBus:
                     alerted = ServoError.OTHER if code & _ALERT else ServoError(0)
                     found.errors[servo_id] = self.family.faults_of(code) if is_plain else alerted
                     del failures[servo_id]
-                    self._misses.pop(servo_id, None)
+                    if self._misses.pop(servo_id, 0) >= _SILENT_AFTER:
+                        self._misses.clear()  # what silenced several is over
                 elif answer != NO_TIME:
                     failures[servo_id] = answer
         self._ask_alerted(found, deadline_s)

@@ -241,6 +241,7 @@ def wiggle(
     before = full if values is None else values["torque_limit"]
     largest, seen = 0.0, None
     try:
+        bus.torque([servo_id], False)  # ends the stop of a bus watchdog, which takes no other order
         if not bus.write_register(servo_id, "torque_limit", round(full * torque)):
             raise ProcedureError(f"servo {servo_id} does not take a torque limit; it was not moved")
         positions: list[int] = []

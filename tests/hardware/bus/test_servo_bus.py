@@ -165,7 +165,7 @@ def _watch(servo: EmulatedServo, measured: dict[int, set[int]]) -> None:
     [
         (AdapterFaults(lost=0.01, corrupted=0.01, seed=3), 80, 2e-3, 1e-3, "skip"),  # asked again within the period
         (AdapterFaults(late=0.05, late_min_s=0.004, late_max_s=0.09, seed=7), 80, 0.02, 0.0, "stop"),
-        (AdapterFaults(lost=0.1, corrupted=0.1, late=0.1, merged=0.1, wrong_id=0.05, seed=5), 50, 0.7, 0.02, "skip"),
+        (AdapterFaults(lost=0.1, corrupted=0.1, late=0.1, merged=0.1, wrong_id=0.05, seed=5), 100, 0.7, 0.02, "skip"),
     ],
     ids=["rare", "late", "many"],
 )
@@ -210,6 +210,18 @@ def test_a_servo_dies_and_comes_back(missing: str) -> None:
     rig.bus.servo(6).dead = False
     drive(rig, 15)
     assert not rig.driver.read_block(ALL, *BLOCK).failures
+
+
+@both
+def test_servos_that_went_silent_together_come_back_together() -> None:
+    rig, n_silent = Bench(ALL), []
+    for k in range(40):
+        for servo in rig.bus.servos[1:]:
+            servo.dead = k < 10
+        n_silent.append(len(rig.driver.read_block(ALL, *BLOCK, deadline_s=rig.now() + 0.014).failures))
+        rig.wait(0.02)
+    back = next(k for k in range(10, 40) if n_silent[k] < 12)
+    assert n_silent[9] == 12 and n_silent[back + 1] == 0
 
 
 @both

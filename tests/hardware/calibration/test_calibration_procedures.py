@@ -126,6 +126,15 @@ def test_a_wiggle_moves_gently_and_ends_limp() -> None:
     assert bench.torque_on() == [False]
 
 
+def test_a_wiggle_moves_an_x_servo_that_has_stopped_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.hardware.rig.MODEL", "XL430-W250")
+    bench = Bench([1])
+    assert bench.driver.torque([1], True) == {1: True}
+    bench.wait(1.0)
+    assert bench.servos[0].memory.get("bus_watchdog") == -1
+    assert wiggle(bench.driver, 1).moved
+
+
 def test_a_joint_that_is_blocked_is_named() -> None:
     bench = Bench([1])
     bench.bus.jam(1)
