@@ -35,7 +35,7 @@ from snake_gym.benchmark.evaluate import check_frozen, make_entrants
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.policies import TrainedPolicy, load_policy, named_policies, training_names, training_paths
 from snake_gym.benchmark.recovery import RECOVERY, SPEEDS
-from snake_gym.benchmark.report import score_key, share_of, show_bounds, summarise, with_interval
+from snake_gym.benchmark.report import mean_text, score_key, share_of, show_bounds, summarise, with_interval
 from snake_gym.benchmark.runner import Episodes, join_plays, play, play_all
 from snake_gym.benchmark.scenarios import (
     BOUND,
@@ -67,7 +67,8 @@ HEALTHY = " without faults"
 """End of the name of the row that was trained without faults by the recipe of the row before it."""
 FEWEST = 10
 """Fewest episodes of any group, such as those with one joint's fault, of a table by such groups."""
-HEADS = ("success", "energy [J/m]")
+CHANGES = ("n_changes", "change_loss_m")
+"""Changes of ground, and the way lost at them."""
 AFTER = "after_m_s"
 """Key, in the file of oracles, of their speeds after the last onset [m/s]."""
 
@@ -219,7 +220,7 @@ def train(name: str, n_seeds: int) -> Path:
 
 def measures(score: str) -> list[str]:
     """Return the columns that are kept of each policy."""
-    return list(dict.fromkeys(("progress_m", "is_success", "energy_j", score, *SPEEDS, RECOVERY)))
+    return list(dict.fromkeys(("progress_m", "is_success", "energy_j", score, *CHANGES, *SPEEDS, RECOVERY)))
 
 
 def rows_text(about: Mapping[str, Any], results: Sequence[Episodes]) -> str:
@@ -312,14 +313,15 @@ def section(path: Path) -> str:
     score = "progress [m]" if key in ("success", "mean") else key.replace("_", " ")
     shown = "mean" if key == "success" else key
     oracles = shares(path, about, results)
-    heads = [*HEADS, *(head for head, _ in oracles)]
+    changed = any(policy["loss_per_change_m"] is not None for _, policy in ranked)
+    heads = ["success", "energy [J/m]", *(["lost at a change [m]"] if changed else []), *(head for head, _ in oracles)]
     lines = [
-        (called.get(name, name), *cells(policy, shown), *(texts[name] for _, texts in oracles))
+        (called.get(name, name), *cells(policy, shown, changed), *(texts[name] for _, texts in oracles))
         for name, policy in ranked
     ]
     parts = [played, table(("policy", score, *heads), lines)]
     parts += [
-        f"Seeds of {name}: {', '.join(group_text(mean, key) for mean in policy['seed_means'])}."
+        f"Seeds of {name}: {', '.join(mean_text(mean, key) for mean in policy['seed_means'])}."
         for name, policy in ranked
         if len(policy["seed_means"]) > 1
     ]
@@ -332,7 +334,7 @@ def section(path: Path) -> str:
         if len(keys) > 1 and len(keys) == len(groups):
             keys = sorted(keys, key=lambda each: (int(each) if each.isdigit() else 0, each))
             what = key if group == "by_faults" else "score"
-            lines = [(name, *(group_text(policy[group][each][what], key) for each in keys)) for name, policy in ranked]
+            lines = [(name, *(mean_text(policy[group][each][what], key) for each in keys)) for name, policy in ranked]
             parts.append(table((title, *keys), lines))
     return "\n\n".join(part.rstrip("\n") for part in parts)
 
@@ -347,7 +349,7 @@ def shares(path: Path, about: Mapping[str, Any], results: Sequence[Episodes]) ->
             each.name: share_of(each.plays(about["score"])[:, :n], best, each.columns["n_faults"], RESAMPLES)
             for each in results
         }
-        head = f"of {oracle} ({group_text(best.mean(), key)} in {n})"
+        head = f"of {oracle} ({mean_text(best.mean(), key)} in {n})"
         found.append((head, {name: share_text(share, "share") for name, share in of.items()}))
         if oracle == BOUND and any(share["severe"] not in (None, share["share"]) for share in of.values()):
             severe = {name: share_text(share, "severe") for name, share in of.items()}
@@ -380,11 +382,6 @@ def share_text(group: Mapping[str, Any], key: str) -> str:
     return "-" if share is None else f"{share:.2f} {show_bounds(ends, '.2f')}"
 
 
-def group_text(mean: float, key: str) -> str:
-    """Return a mean score as text."""
-    return f"{mean:.0%}" if key == "success" else f"{mean:.2f}"
-
-
 def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     """Return how far a learned policy is ahead of the best classical one, and its healthy tax (docs/comparing.md)."""
     scale, spec, unit = (100.0, "+.1f", " percentage points of success")
@@ -397,13 +394,14 @@ def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     return text if of["healthy_tax"] is None else f"{text} Healthy tax: {share_text(of, 'healthy_tax')}."
 
 
-def cells(policy: Mapping[str, Any], key: str) -> Sequence[str]:
-    """Return a policy's score, success and energy, with their intervals."""
-    energy = policy.get("energy_j_per_m")
+def cells(policy: Mapping[str, Any], key: str, changed: bool) -> Sequence[str]:
+    """Return a policy's score, success, energy and, where the ground ``changed``, the way lost at that."""
+    energy, lost = policy["energy_j_per_m"], "loss_per_change_m"
     return (
         with_interval(policy, key),
         with_interval(policy, "success"),
         "-" if energy is None else f"{energy:.0f}",
+        *(["-" if policy[lost] is None else with_interval(policy, lost)] if changed else []),
     )
 
 

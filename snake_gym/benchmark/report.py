@@ -61,9 +61,8 @@ def summarise(
             str(count): _summary(episodes, faults == count, resamples) | _regained(episodes, faults == count, resamples)
             for count in np.unique(faults).tolist()
         }
-        if "faults" in episodes.columns:
-            for by, groups in fault_groups(episodes.columns).items():
-                policy[by] = {key: _of_group(episodes, chosen, resamples) for key, chosen in groups.items()}
+        for by, groups in fault_groups(episodes.columns).items():
+            policy[by] = {key: _of_group(episodes, chosen, resamples) for key, chosen in groups.items()}
         policy |= _regained(episodes, faults >= 0, resamples)
         healthy = faults[: own.shape[1]] == 0
         policy["against"] = {
@@ -138,8 +137,7 @@ def fault_groups(columns: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, NDA
 
 def _of_group(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
     runs = episodes.plays(episodes.score, chosen)
-    mean = {"score": number(runs.mean()), "score_ci95": mean_interval(runs, resamples)}
-    return {**mean, "episodes": runs.shape[1]}
+    return {"score": number(runs.mean()), "score_ci95": mean_interval(runs, resamples), "episodes": runs.shape[1]}
 
 
 def best_classical(results: Sequence[Episodes]) -> Episodes | None:
@@ -166,29 +164,33 @@ def _against_best(own: FloatArray, best: FloatArray, rivals: Sequence[FloatArray
 
 def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
     columns = {name: values[chosen] for name, values in episodes.columns.items()}
-    progress, energy = (episodes.plays(name, chosen) for name in ("progress_m", "energy_j"))
-    summary = {
-        "mean": number(progress.mean()),
-        "ci95": mean_interval(progress, resamples),
-        "episodes": progress.shape[1],
-    }
+    progress = episodes.plays("progress_m", chosen)
+    summary = {"mean": number(progress.mean()), "ci95": mean_interval(progress, resamples), "episodes": len(progress.T)}
     for name, values in _measures(columns, episodes.score).items():
         summary[name] = number(values.mean())
         runs = values.reshape(episodes.shape[0], -1)
         alike = values.dtype == np.bool_ and bool((runs == runs[:1]).all())
         summary[f"{name}_ci95"] = share_interval(runs[0]) if alike else mean_interval(runs, resamples)
-    if "stood_still" in columns:
-        summary["stood_still"] = number(columns["stood_still"].mean())
     if "penetration_m" in columns:
         summary["penetration_m"] = number(columns["penetration_m"].max())
-    pair = np.stack([energy, progress])
-    summary["energy_j_per_m"] = number(_per_metre(pair.sum(axis=(1, 2))))
-    summary["energy_j_per_m_ci95"] = interval(pair, _per_metre, resamples)
+    for name, parts in _RATES.items():
+        if all(part in columns for part in parts):
+            pair = np.stack([episodes.plays(part, chosen) for part in parts])
+            summary[name] = number(_rate(pair.sum(axis=(1, 2))))
+            summary[f"{name}_ci95"] = interval(pair, _rate, resamples)
     return summary
 
 
-def _per_metre(means: FloatArray) -> FloatArray:
-    """Return work over progress, nan where that is not positive, from both (2, ...)."""
+_RATES = {
+    "energy_j_per_m": ("energy_j", "progress_m"), "loss_per_change_m": ("change_loss_m", "n_changes"),
+    "route_share": ("progress_m", "route_m"), "contact_share": ("contact_time_s", "episode_time_s"),
+    "contact_force_n": ("contact_impulse_ns", "episode_time_s"),
+}  # fmt: skip
+"""Sums of one column over those of another, if the env reports both."""
+
+
+def _rate(means: FloatArray) -> FloatArray:
+    """Return the first of both (2, ...) over the second, nan where that is not positive."""
     with np.errstate(all="ignore"):
         return np.asarray(np.where(means[1] > 0.0, means[0] / means[1], np.nan))
 
@@ -197,16 +199,11 @@ _AS_KEPT = {
     "success": "is_success", "energy_j": "energy_j", "targets": "targets_reached",
     "cross_track_m": "mean_cross_track_m", "rms_cross_track_m": "rms_cross_track_m",
     "schedule_error_m": "mean_schedule_error_m", "speed_error_m_s": "mean_speed_error_m_s",
-    "heading_error_rad": "mean_heading_error_rad",
+    "heading_error_rad": "mean_heading_error_rad", "stood_still": "stood_still",
 }  # fmt: skip
 """Columns averaged over the episodes: name in the summary -> column."""
 _TIMES = {"time_to_target_s": "time_to_first_target_s", "time_to_goal_s": "time_to_goal_s"}
 """Averaged times; an episode without success counts with its length."""
-_SHARES = {
-    "route_share": ("progress_m", "route_m"), "contact_share": ("contact_time_s", "episode_time_s"),
-    "contact_force_n": ("contact_impulse_ns", "episode_time_s"),
-}  # fmt: skip
-"""Averaged ratios of two columns."""
 
 
 def _measures(columns: Mapping[str, NDArray[Any]], score: str) -> dict[str, NDArray[Any]]:
@@ -214,7 +211,6 @@ def _measures(columns: Mapping[str, NDArray[Any]], score: str) -> dict[str, NDAr
     made = {name: columns[column] for name, column in _AS_KEPT.items() if column in columns}
     times = {name: columns[column] for name, column in _TIMES.items() if column in columns}
     made |= {name: np.where(np.isfinite(time), time, columns["episode_time_s"]) for name, time in times.items()}
-    made |= {name: columns[a] / columns[b] for name, (a, b) in _SHARES.items() if a in columns and b in columns}
     return made if score_key(score) != score else {**made, score: columns[score]}
 
 
@@ -255,7 +251,8 @@ _CELLS: dict[str, tuple[str, str]] = {
     "contact_share": ("in\ncontact", ".0%"), "contact_force_n": ("contact\n[N]", ".1f"),
     "cross_track_m": ("off path\n[m]", ".3f"), "speed_error_m_s": ("speed off\n[m/s]", ".3f"),
     "heading_error_rad": ("heading\noff [rad]", ".2f"),
-    "energy_j_per_m": ("J/m", ".0f"), **{f"of_{name}": (f"of\n{name}", ".2f") for name in ORACLES},
+    "energy_j_per_m": ("J/m", ".0f"), "loss_per_change_m": ("lost at a\nchange [m]", ".2f"),
+    **{f"of_{name}": (f"of\n{name}", ".2f") for name in ORACLES},
 }  # fmt: skip
 """Columns of the table: key in the summary -> heading and number format."""
 
@@ -281,7 +278,7 @@ def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
         overall.add_row(Text(label), *cells, style="bold" if seeds else None)
         names = policy.get("training_names") or [f"seed {i + 1}" for i in range(len(seeds))]
         for training, mean in zip(names, seeds if len(seeds) > 1 else [], strict=False):
-            overall.add_row(Text(f"  {training}"), _cell_text(mean, key))
+            overall.add_row(Text(f"  {training}"), mean_text(mean, key))
     what = {"success": "success [%]", "mean": "progress [m]"}.get(key, heading)
     groups = ranked[0][1]["by_faults"]
     by_faults = _table(f"{what} by number of failed joints, ± half of the 95 % interval", list(groups))
@@ -302,10 +299,11 @@ def _table(title: str, columns: Sequence[str]) -> Table:
 def with_interval(group: Mapping[str, Any], key: str = "mean") -> str:
     """Return a mean and its interval, ``-`` if it has none, as for a single episode."""
     spec = ".0%" if key == "success" else ".2f"
-    return f"{_cell_text(group[key], key)} {show_bounds(interval_of(group, key), spec)}"
+    return f"{mean_text(group[key], key)} {show_bounds(interval_of(group, key), spec)}"
 
 
-def _cell_text(mean: float | None, key: str) -> str:
+def mean_text(mean: float | None, key: str) -> str:
+    """Return a mean score as text."""
     return "-" if mean is None else format(mean, ".0%" if key == "success" else ".2f")
 
 
