@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -16,6 +18,7 @@ from gymnasium.utils.env_checker import check_env
 from scipy.spatial.transform import Rotation
 
 import snake_gym  # noqa: F401  registers
+from snake_gym.config import load_yaml
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.recording import Recorder
 from snake_gym.simulation.fault_kinds import FAULT_KINDS
@@ -215,18 +218,15 @@ def test_difficulty_scales_the_heights() -> None:
     assert highest[0] == 0.0 and highest[1] == pytest.approx(0.5 * highest[2], rel=1e-5) and highest[2] > 0.05
 
 
-def test_winding_makes_way_towards_the_targets() -> None:
-    """The published side winding, guided, brings the robot nearer; standing still does not."""
-    gait = {"kind": "multimodal", "mode": "SWL", "guided": True, "frequency_rad_s": 2.0}
-    course = {"kind": "list", "targets": [[0.0, -8.0]]}
-    action = {"kind": "residual", "controller": gait}
-    env = gym.make(
-        SPATIAL_TASKS[0], action=action, course=course, start={"random": False, "amplitude_rad": 0.0}, time_limit_s=16.0
-    )
-    env.reset(seed=0)
-    for _ in range(80):
-        *_, info = env.step(np.zeros(env.action_space.shape, np.float32))
-    assert info["progress_m"] > 1.0
+@pytest.mark.slow
+def test_a_searched_gait_makes_way_on_the_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("optuna")
+    out = tmp_path / "swl.yaml"
+    words = ["--mode", "SWL", "--trials", "2", "--scenarios", "1", "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", ["search_gait.py", *words])
+    runpy.run_path("examples/search_gait.py", run_name="__main__")
+    assert load_yaml(out)["found"]["progress_m"] > 0.2
+    make("SnakeGym/Terrain-v0", action={"kind": "residual", "controller": {"file": str(out)}})
 
 
 @pytest.mark.parametrize(("friction", "climbs"), [(1.0, True), (0.05, False)])
