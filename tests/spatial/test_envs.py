@@ -198,17 +198,6 @@ def test_an_episode_knows_nothing_of_the_faults_before_it(kind: str) -> None:
         assert_same(used.step(action), fresh.step(action), "a step of the second episode")
 
 
-def test_a_gait_of_frequency_zero_stands_still() -> None:
-    action = {"kind": "residual", "controller": {"kind": "multimodal", "frequency_rad_s": 0.0}}
-    env = make(SPATIAL_TASKS[0], 1, action=action, faults={})
-    env.reset(seed=0)
-    references = []
-    for _ in range(40):
-        env.step(np.zeros((1, env.single_action_space.shape[0])))
-        references.append(env.core.reference[0].copy())
-    assert np.isfinite(references).all() and np.ptp(references[-5:], axis=0).max() < 1e-3
-
-
 def test_difficulty_scales_the_heights() -> None:
     highest = []
     for share in (0.0, 0.5, 1.0):
