@@ -396,12 +396,12 @@ def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
 
 def cells(policy: Mapping[str, Any], key: str, changed: bool) -> Sequence[str]:
     """Return a policy's score, success, energy and, where the ground ``changed``, the way lost at that."""
-    energy, lost = policy["energy_j_per_m"], "loss_per_change_m"
+    energy = policy["energy_j_per_m"]
     return (
         with_interval(policy, key),
         with_interval(policy, "success"),
         "-" if energy is None else f"{energy:.0f}",
-        *(["-" if policy[lost] is None else with_interval(policy, lost)] if changed else []),
+        *([with_interval(policy, "loss_per_change_m")] if changed else []),
     )
 
 

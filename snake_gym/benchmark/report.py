@@ -164,8 +164,8 @@ def _against_best(own: FloatArray, best: FloatArray, rivals: Sequence[FloatArray
 
 def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
     columns = {name: values[chosen] for name, values in episodes.columns.items()}
-    progress = episodes.plays("progress_m", chosen)
-    summary = {"mean": number(progress.mean()), "ci95": mean_interval(progress, resamples), "episodes": len(progress.T)}
+    way_m = episodes.plays("progress_m", chosen)
+    summary = {"mean": number(way_m.mean()), "ci95": mean_interval(way_m, resamples), "episodes": way_m.shape[1]}
     for name, values in _measures(columns, episodes.score).items():
         summary[name] = number(values.mean())
         runs = values.reshape(episodes.shape[0], -1)
