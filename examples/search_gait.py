@@ -29,7 +29,8 @@ FIRST_SEED, OTHER_SEED, N_OTHER = 7_000_000, 7_500_000, 48
 
 def gait(trial: optuna.trial.BaseTrial, mode: str) -> dict[str, Any]:
     ranges = {**STEERING, **RANGES[mode]}
-    found = {name: trial.suggest_float(name, *ends, log=name in LOGARITHMIC) for name, ends in ranges.items()}
+    drawn = {name: trial.suggest_float(name, *ends, log=name in LOGARITHMIC) for name, ends in ranges.items()}
+    found = {name: float(f"{value:.4g}") for name, value in drawn.items()}
     return {"kind": "multimodal", "mode": mode, "guided": True, **found}
 
 
