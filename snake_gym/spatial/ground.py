@@ -82,7 +82,7 @@ def field_heights(ground: GroundSpec) -> FloatArray:
         heights = ground.height_m * np.abs((step + 4.0) % 8.0 - 4.0)
     else:
         since = np.maximum(way - ground.start_radius_m, 0.0) % (4.0 * grain)
-        heights = np.where(since > 3.0 * grain, -ground.height_m, 0.0)
+        heights = np.where((since > grain) & (since <= 2.0 * grain), -ground.height_m, 0.0)
     rise = np.clip((np.hypot(x, y) - ground.start_radius_m) / (2.0 * ground.cell_m), 0.0, 1.0)
     return np.asarray(heights * rise if ground.start_radius_m > 0.0 else heights, np.float64)
 

@@ -23,9 +23,9 @@ from snake_gym.robot.recorded_body import Ground
 from snake_gym.robot.spec import FloatArray
 from snake_gym.spatial.ground import GroundSpec, field_grid, field_heights
 from snake_gym.spatial.spec import SpatialSpec
-from snake_gym.spatial.waypoints import SpatialEnvConfig, SpatialWaypoints
+from snake_gym.spatial.waypoints import SpatialCourseConfig, SpatialEnvConfig, SpatialWaypoints
 from snake_gym.tasks.task import BoolArray, NewEpisodes, Record, Start, Step, Task
-from snake_gym.tasks.waypoints import PAPER_TARGETS, CourseConfig
+from snake_gym.tasks.waypoints import PAPER_TARGETS
 
 TerrainKind = Literal["flat", "grass", "rocks", "steps", "gaps"]
 KINDS: tuple[TerrainKind, ...] = ("flat", "grass", "rocks", "steps", "gaps")
@@ -40,6 +40,13 @@ CHANGE_S = 4.0
 """Time after a change of stretch in which way is lost [s]."""
 
 
+class TerrainCourseConfig(SpatialCourseConfig):
+    """Where the targets are, ahead of the robot."""
+
+    n_targets: Annotated[int, Field(ge=1, le=10_000)] = 16
+    max_turn_rad: Annotated[float, Field(ge=0.0, le=np.pi)] = 0.8
+
+
 class TerrainConfig(SpatialEnvConfig):
     """A spatial snake robot crosses rough ground, by default with 0 to 3 joints locked.
 
@@ -51,8 +58,8 @@ class TerrainConfig(SpatialEnvConfig):
     kinds: Annotated[tuple[TerrainKind, ...], Field(min_length=1)] = ("grass", "rocks", "steps", "gaps")
     """Each episode draws one of these: flat, grass (smooth), rocks (blocks), steps, gaps (trenches)."""
     stretch_m: NonNegative = 0.0
-    """Width of rings around the start with all ``kinds`` in turn, in an order that each episode draws; 0: one kind.
-    Steps come down again within 8 times ``grain_m``."""
+    """Width of rings around ``start_radius_m`` with all ``kinds`` in turn, in an order that each episode draws, the
+    eighth as far as the rim; 0: one kind. A gap is 1 to 2 times ``grain_m`` behind a ring's inner edge."""
     rough_m: Annotated[float, Field(ge=0.0, le=HIGHEST["rough_m"])] = 0.08
     """Highest grass or rock at difficulty 1."""
     step_m: Annotated[float, Field(ge=0.0, le=HIGHEST["step_m"])] = 0.06
@@ -67,7 +74,7 @@ class TerrainConfig(SpatialEnvConfig):
     """Side of the fields."""
     cell_m: Annotated[float, Field(ge=0.05, le=1.0)] = 0.1
     """Grid width of the fields."""
-    course: CourseConfig = field(default_factory=lambda: CourseConfig(radius_m=0.3, max_turn_rad=0.8, n_targets=16))
+    course: TerrainCourseConfig = field(default_factory=TerrainCourseConfig)
 
     def load_robot(self) -> Any:
         """The spatial robot's specification, checked against the other settings, the size of the field among them."""
@@ -136,9 +143,9 @@ class Terrain(SpatialWaypoints):
     columns = (*SpatialWaypoints.columns, "ground")
     records = {  # noqa: RUF012
         **SpatialWaypoints.records,
-        "n_changes": Record("", f"stretches come to, by `stretch_m`, for {2 * CHANGE_S:g} s and more", 0),
+        "n_changes": Record("", f"times of {2 * CHANGE_S:g} s and more from a furthest ring so far to the next one", 0),
         "change_loss_m": Record(
-            "m", f"way in {CHANGE_S:g} s at the mean speed on each of those, less that made in the first {CHANGE_S:g} s"
+            "m", f"way in {CHANGE_S:g} s at the mean speed in each of those, less that made in the first {CHANGE_S:g} s"
         ),
     }
 

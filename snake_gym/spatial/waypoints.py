@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from snake_gym.config import ConfigError, require
 from snake_gym.interface.actions import ActionConfig, ActionKind
@@ -22,7 +23,7 @@ from snake_gym.simulation.sensors import SensorSuite
 from snake_gym.spatial.gaits import MODES
 from snake_gym.spatial.spec import GAIT, load_spatial_robot
 from snake_gym.tasks.task import EnvConfig, StartConfig, Task
-from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
+from snake_gym.tasks.waypoints import CourseConfig, Distance, RewardConfig, Waypoints
 
 ROBOT = "configs/robot/spatial/snake_robot_iii.yaml"
 VARIED = (
@@ -67,6 +68,19 @@ class SpatialActionConfig(ActionConfig):
             )
 
 
+class SpatialStartConfig(StartConfig):
+    """How an episode begins: straight."""
+
+    amplitude_rad: Annotated[float, Field(ge=0.0, le=math.pi)] = 0.0
+
+
+class SpatialCourseConfig(CourseConfig):
+    """Where the targets are, wider for longer robots."""
+
+    max_turn_rad: Annotated[float, Field(ge=0.0, le=math.pi)] = math.pi / 2.0
+    radius_m: Distance = 0.3
+
+
 class SpatialEnvConfig(EnvConfig):
     """Settings that envs of spatial robots have in common."""
 
@@ -74,7 +88,7 @@ class SpatialEnvConfig(EnvConfig):
     robot: str | dict[str, Any] = ROBOT
     """The path of a spatial robot's YAML file, or its settings."""
     action: SpatialActionConfig = field(default_factory=SpatialActionConfig)
-    start: StartConfig = field(default_factory=lambda: StartConfig(amplitude_rad=0.0))
+    start: SpatialStartConfig = field(default_factory=SpatialStartConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     view: Literal["beside", "camera_left", "camera_right"] = "beside"
     """Camera of ``render``; beside: it follows the robot; camera_left, camera_right: it is on the robot's head."""
@@ -134,7 +148,7 @@ class SpatialWaypointsConfig(SpatialEnvConfig):
     after another. Terminated when the course is complete.
     """
 
-    course: CourseConfig = field(default_factory=lambda: CourseConfig(radius_m=0.3, max_turn_rad=math.pi / 2.0))
+    course: SpatialCourseConfig = field(default_factory=SpatialCourseConfig)
 
     def make_task(self, spec: Any, n_worlds: int) -> Task:
         return SpatialWaypoints(self.course, n_worlds, self.reward)

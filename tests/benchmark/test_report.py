@@ -106,15 +106,6 @@ def test_policies_are_compared_by_how_often_they_get_through() -> None:
     assert heads[:3] == ["policy", "success (95 %)", "progress [m] (95 %)"] and "goal at\n[s]" in heads
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
-def test_of_equal_scores_the_one_with_more_progress_is_the_best(order: tuple[int, ...]) -> None:
-    half = np.arange(N) % 2 == 0
-    named = {"slow": 1.0, "fast b": 2.0, "fast a": 2.0}.items()
-    made = [episodes(name, is_success=half, progress_m=np.full(N, mean)) for name, mean in named]
-    results = [dataclasses.replace(made[i], score="is_success") for i in order]
-    assert summarise(results, 100)["best_classical"] == "fast a"
-
-
 @pytest.mark.parametrize(
     "results",
     [

@@ -18,9 +18,10 @@ from gymnasium.utils.env_checker import check_env
 from scipy.spatial.transform import Rotation
 
 import snake_gym  # noqa: F401  registers
-from snake_gym.config import load_yaml
+from snake_gym.config import build, load_yaml, to_dict
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.recording import Recorder
+from snake_gym.registry import find_task
 from snake_gym.simulation.fault_kinds import FAULT_KINDS
 from snake_gym.spatial.ground import field_heights
 from snake_gym.spatial.terrain import CHANGE_S, KINDS, TerrainConfig
@@ -52,6 +53,14 @@ def make(env_id: str, n_worlds: int = 3, **settings: Any) -> SnakeVectorEnv:
 @pytest.mark.parametrize("kind", ACTIONS)
 def test_gymnasiums_checker_passes(env_id: str, kind: str) -> None:
     check_env(gym.make(env_id, **SMALL, **ACTIONS[kind]).unwrapped, skip_render_check=True)
+
+
+@both
+def test_a_setting_named_at_its_default_changes_no_other(env_id: str) -> None:
+    default = to_dict(build(find_task(env_id), {}))
+    for name, group in default.items():
+        for key in group if isinstance(group, dict) and name != "robot" else ():
+            assert to_dict(build(find_task(env_id), {name: {key: group[key]}})) == default
 
 
 @both
@@ -100,7 +109,7 @@ def test_steps_and_gaps_lie_across_every_way_from_the_start(kind: str) -> None:
 
 def test_stretches_of_all_kinds_follow_one_another_and_the_policy_sees_which_it_is_on() -> None:
     kinds = ["gaps", "flat", "steps"]
-    env = make("SnakeGym/Terrain-v0", 6, kinds=kinds, stretch_m=2.0, start_radius_m=0.0, faults={})
+    env = make("SnakeGym/Terrain-v0", 6, kinds=kinds, stretch_m=1.0, start_radius_m=0.0, faults={})
     env.reset(seed=4)
     core, config = env.core, env.core.config
     orders = [tuple(KINDS[kind] for kind in order[:3]) for order in core.task.kind]
@@ -109,14 +118,14 @@ def test_stretches_of_all_kinds_follow_one_another_and_the_policy_sees_which_it_
         heights = config.heights([*order, *order, *order][:8], int(core.task.seed[world]))
         middle = heights.shape[0] // 2
         for i, kind in enumerate(order):
-            met = heights[middle, middle + 20 * i + 1 : middle + 20 * (i + 1) - 1]
+            met = heights[middle, middle + 10 * i + 1 : middle + 10 * (i + 1) - 1]
             assert {"gaps": met.min() < -0.1, "steps": met.max() > 0.1, "flat": not met.any()}[kind]
-    core.robot.state.physics[:, 1] += 2.5
+    core.robot.state.physics[:, 1] += 1.3
     obs = env.step(np.zeros((6, env.single_action_space.shape[0])))[0]
     seen = obs[:, core.layout.fields["ground"].columns]
     distance_m = np.hypot(*core.point_xy.T)
     assert (distance_m > 0.5).all()
-    stands = [KINDS.index(order[int(r // 2.0)]) for order, r in zip(orders, distance_m, strict=True)]
+    stands = [KINDS.index(order[int(r // 1.0)]) for order, r in zip(orders, distance_m, strict=True)]
     assert (seen == np.eye(len(KINDS))[stands]).all()
 
 
