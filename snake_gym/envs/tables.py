@@ -198,7 +198,7 @@ def describe_task(env_id: str, shared: Sequence[str]) -> list[str]:
     own = [row for row in setting_rows(config_type) if row[0].strip("`") not in shared]
     return [
         f"# {env_id}", describe(config_type),
-        "## Observation table (robot `resilient_servo`, `action.kind: residual`)",
+        f"## Observation table (robot `{core.spec.name}`, `action.kind: residual`)",
         observation_table(core.layout.fields),
         "## Info", info_table(core),
         "## Settings", *([settings_table(config_type, without=shared)] if own else []),
