@@ -143,9 +143,9 @@ class Terrain(SpatialWaypoints):
     columns = (*SpatialWaypoints.columns, "ground")
     records = {  # noqa: RUF012
         **SpatialWaypoints.records,
-        "n_changes": Record("", f"times of {2 * CHANGE_S:g} s and more from a furthest ring so far to the next one", 0),
+        "n_changes": Record("", f"rings reached beyond all before, {2 * CHANGE_S:g} s and more before the next", 0),
         "change_loss_m": Record(
-            "m", f"way in {CHANGE_S:g} s at the mean speed in each of those, less that made in the first {CHANGE_S:g} s"
+            "m", f"of each of those: way in {CHANGE_S:g} s at its mean speed, less that in its first {CHANGE_S:g} s"
         ),
     }
 
